@@ -84,14 +84,14 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	require.ElementsMatch(t, codes, itemsOf(t, "wire-contract.md", "whether the tool was entered. The spelling is stable."))
 
 	var reasons []string
-	for _, m := range regexp.MustCompile(`[Rr]eason[A-Za-z]+\s+= "([a-z_]+)"`).FindAllStringSubmatch(text(t, "../internal/deadletter/names.go"), -1) {
+	for _, m := range regexp.MustCompile(`[Rr]eason[A-Za-z]+\s+= "([a-z_]+)"`).FindAllStringSubmatch(text(t, "../internal/deadletter/reasons.go"), -1) {
 		reasons = append(reasons, m[1])
 	}
 	require.Greater(t, len(reasons), 5)
 	require.ElementsMatch(t, reasons, itemsOf(t, "wire-contract.md", "\nReasons:"))
 
 	require.ElementsMatch(t, append(headersOf(t, "../idempotency/record.go"), "Nats-Sequence"), column(t, "wire-contract.md", "| header | on | holds |", 1))
-	require.ElementsMatch(t, headersOf(t, "../internal/deadletter/names.go"), itemsOf(t, "wire-contract.md", "\nHeaders of a dead letter:"))
+	require.ElementsMatch(t, headersOf(t, "../internal/deadletter/reasons.go"), itemsOf(t, "wire-contract.md", "\nHeaders of a dead letter:"))
 	require.ElementsMatch(t, headersOf(t, "../internal/deferral/headers.go"), itemsOf(t, "wire-contract.md", "Added headers:"))
 	require.Contains(t, text(t, "wire-contract.md"), "`"+subjects.HeaderReply+"`")
 }

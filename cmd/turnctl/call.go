@@ -120,7 +120,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		return errors.New(messageOf(err))
 	}
 	call := run.Call(b, turn, turn.Turn)
-	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &redact.Learner{}
+	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &redact.SecretAnswers{}
 	if b.AcceptsContext {
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}

@@ -157,7 +157,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 			return nil, s.missing(ctx, key, want.turn)
 		}
 		if f.Condition == sweep.TurnYoung {
-			out.Young, out.RetryS = 1, seconds(finder.Wait(f.Age))
+			out.Young, out.RetryS = 1, seconds(finder.MinAge()-f.Age)
 		}
 		if f.Condition != sweep.TurnEnded && f.Condition != sweep.TurnUnclaimed {
 			out.Open = 1

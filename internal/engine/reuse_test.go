@@ -96,7 +96,7 @@ func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
 
 func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	t.Parallel()
-	secret := &redact.Learner{}
+	secret := &redact.SecretAnswers{}
 	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	for name, r := range map[string]tools.Result{
 		"sets a variable":    {Set: map[string]any{"a": true}},

@@ -361,7 +361,7 @@ func TestLogTracerDistinguishesCalls(t *testing.T) {
 
 func TestSecretAnswersAreInNoTrace(t *testing.T) {
 	t.Parallel()
-	secret := &redact.Learner{}
+	secret := &redact.SecretAnswers{}
 	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	l := inLab(t, fails(errors.New("no swordfish-4711 here")))
 	engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}, Tool: l.tool})

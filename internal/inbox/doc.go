@@ -7,7 +7,7 @@
 // [Inbox.Run] drains when its context ends.
 //
 // The way of a message: pull.go requests it and receives its [Delivery] (open_pulls.go counts what is requested,
-// freshness.go bounds how old an arrival is); slots.go starts a handler when a slot is free, and frees the slot of a
+// arrival_age.go bounds how old an arrival is); slots.go starts a handler when a slot is free, and frees the slot of a
 // handler that waits; delivery.go and delayed_nak.go settle it. Meanwhile heartbeat.go keeps the lease, whose rules are
 // in ownership.go, and ends it when it is lost. drain.go ends it all. [Steps] (simulation_steps.go) is the same code
 // for the simulation, without goroutines and clock.

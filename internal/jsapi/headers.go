@@ -93,7 +93,7 @@ func (h Headers) readFrom(ctx context.Context, stream string, next, last uint64,
 		return next, fmt.Errorf("open a reader: %w", err)
 	}
 	defer messages.Stop()
-	pace := NewPacer(h.Rate)
+	pace := NewRateLimiter(h.Rate)
 	for next <= last {
 		m, err := h.next(ctx, messages)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -1,6 +1,6 @@
 // Package limits makes calls of tools wait until they may begin. A [Limiter] bounds how many calls
 // run at the same time in this worker (concurrency.go), and how many begin in a time over all workers
-// (rate_queue.go, reserve.go and rate_plan.go, with store.go for the bucket), for a tool and for each
+// (rate_queue.go, rate_places.go and rate_plan.go, with store.go for the bucket), for a tool and for each
 // tenant of it. Waiting calls are served in the order in which they came; they cost no goroutine and no
 // requests.
 //

@@ -1,9 +1,9 @@
 // Package redact replaces secrets in texts and JSON values, in any escape or encoding. A [Set] has fixed
-// secrets, such as the ones of manifests, for what services and servers answer. A [Learner] gets the secret
+// secrets, such as the ones of manifests, for what services and servers answer. A [SecretAnswers] gets the secret
 // answers of people while a call runs, for all that the call reports.
 //
 // The files: redact.go has the set, encodings.go the patterns of a secret, matcher.go searches for all of
-// them in one pass, decoded_view.go undoes escapes, json.go walks a JSON text and keeps its bytes, learner.go
+// them in one pass, unescape.go undoes escapes, json.go walks a JSON text and keeps its bytes, secret_answers.go
 // decides what of an answer is secret.
 //
 // A text is searched as it is and as each of three rounds of unescaping leaves it ([unescape]): a

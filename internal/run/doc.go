@@ -28,10 +28,10 @@
 //
 //   - turn.go: the turn that a run works on, and its message. registry.go: the runs of the process, their
 //     configuration and budgets.
-//   - run.go: one run and its end. lease.go: which context its writes use. invocation.go: what the engine gets, and the
-//     wait for a limit. binding.go: the tool, call and arguments of a binding, also for turnctl call.
-//   - host.go: what a tool can do. display.go: how questions and surfaces are displayed. progress.go: progress events.
+//   - run.go: one run and its end. write_context.go: which context its writes use. invocation.go: what the engine gets, and the
+//     wait for a limit. binding_to_engine.go: the tool, call and arguments of a binding, also for turnctl call.
+//   - host.go: what a tool can do. interaction.go: how questions and surfaces are displayed. progress.go: progress events.
 //     secrets.go: secret answers do not leave through the host.
 //   - question.go: the record of a question. wait.go: asking, waiting and taking the answer. park.go: when and how a run
-//     parks. state.go: what the next run needs. clock.go: the time of all waits.
+//     parks. parked_state.go: what the next run needs. clock.go: the time of all waits.
 package run

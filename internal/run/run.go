@@ -31,7 +31,7 @@ type Run struct {
 	first  host              // of the first attempt
 	effect string            // of the tool, as the claim pinned it
 
-	secrets redact.Learner // knows the secret answers that the tool has received
+	secrets redact.SecretAnswers // knows the secret answers that the tool has received
 
 	gate sync.RWMutex
 	hold idempotency.Hold // written under gate and mu, read under either
@@ -65,7 +65,7 @@ func (r *Run) Host(clock *engine.Clock) tools.Host {
 }
 
 // Secrets returns what redacts the secret answers that the tool has received.
-func (r *Run) Secrets() *redact.Learner { return &r.secrets }
+func (r *Run) Secrets() *redact.SecretAnswers { return &r.secrets }
 
 // Hold returns the current hold of the run on its turn.
 func (r *Run) Hold() idempotency.Hold {

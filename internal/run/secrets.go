@@ -20,7 +20,7 @@ type redactingHost struct {
 
 	cfg   *Config
 	t     *Turn
-	scrub *redact.Learner
+	scrub *redact.SecretAnswers
 }
 
 // secret reports whether the answer to a question is secret: by the question itself, the manifests, the
@@ -112,7 +112,7 @@ func (h *redactingHost) open(step string, result []byte) (json.RawMessage, error
 }
 
 // Scrub redacts the secrets that a call has received in its outcome.
-func Scrub(s *redact.Learner, out *engine.Outcome) {
+func Scrub(s *redact.SecretAnswers, out *engine.Outcome) {
 	if !s.Active() {
 		return
 	}

@@ -61,7 +61,7 @@ func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *T
 		c.SecretKeys = keys
 	}
 	r, one := &recorder{steps: map[string]json.RawMessage{}}, &Turn{Key: subjects.TurnKey("a", "c", "", "t")}
-	call := &tools.Call{Secrets: &redact.Learner{}}
+	call := &tools.Call{Secrets: &redact.SecretAnswers{}}
 	one.StructuredOutputReady = &events.StructuredOutputReady{}
 	return &redactingHost{Host: r, cfg: c, t: one, scrub: call.Secrets}, r, call, one
 }
@@ -146,7 +146,7 @@ func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
 
 func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
 	t.Parallel()
-	var s redact.Learner
+	var s redact.SecretAnswers
 	before := engine.Outcome{Payload: []byte(`{"a":"swordfish-4711"}`)}
 	Scrub(&s, &before)
 	require.JSONEq(t, `{"a":"swordfish-4711"}`, string(before.Payload))

@@ -6,5 +6,5 @@
 // in package variables. Reads are decided by the leader of a bucket, never by a replica. [Retries] tries again until
 // there is an outcome, [Context] bounds that by the lease of the message and the end of the worker, and [Refused]
 // distinguishes what can never be stored (retry.go). [Shares] shares the room of the store out among tenants
-// (shares.go).
+// (tenant_shares.go).
 package store

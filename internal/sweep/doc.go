@@ -1,8 +1,14 @@
 // Package sweep finds the turns that no worker will end any more and publishes a resume for each.
 //
-// [Sweep.Check] determines the [Condition] of one turn (sweep.go), by whether the message that is its lease is still in
-// its stream (lease.go). [Sweep.Run] is one sweep over the whole journal (round.go): it reads the headers of the records
-// that are new (read.go), notes what they change (updates.go), and checks the open turns page by page (check.go). What
-// one sweep knows of open turns is kept for the next one (state.go) in a bucket (pages.go). Package timers decides which
-// worker sweeps, and when; turnctl repair runs the same code.
+// In reading order:
+//
+//   - sweep.go: the settings of a [Sweep]. [Sweep.Check] determines the [Condition] of one turn, [Sweep.Resume]
+//     publishes its resume. turnctl repair runs the same code.
+//   - lease_held.go: whether the message of a lease is still in its stream.
+//   - round.go: [Sweep.Run] is one sweep over the whole journal. It reads the new headers, then checks the open turns.
+//   - read_headers.go: the headers of the records that no sweep has read. new_records.go: which open turns have some.
+//   - check_page.go: the checks of the open turns of a page, and what follows from them.
+//   - state.go: what one sweep leaves for the next. pages.go: where that is stored, in a bucket or in memory.
+//
+// Package timers decides which worker sweeps, and when.
 package sweep

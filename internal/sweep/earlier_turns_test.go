@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// secondLives stores a turn that ended, takes its claim, and claims the key anew.
-func (b *broom) secondLives(n int) {
+// claimedAgain stores turns that ended, removes their claims, and claims their keys again.
+func (b *testSweep) claimedAgain(n int) {
 	b.t.Helper()
 	b.orphans(n)
 	for i := range n {
@@ -33,10 +33,10 @@ func (b *broom) secondLives(n int) {
 }
 
 // F21: see docs/faults.md.
-func TestSweepFindsOrphansBehindTheResponsesOfFormerLives(t *testing.T) {
+func TestSweepFindsOrphansAfterTheResponsesOfEarlierTurns(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
-	b.secondLives(3)
+	b := newTestSweep(t)
+	b.claimedAgain(3)
 	_, found := b.sweep(b.pages())
 	require.Len(t, found, 3)
 	_, found = b.sweep(b.pages())
@@ -46,7 +46,7 @@ func TestSweepFindsOrphansBehindTheResponsesOfFormerLives(t *testing.T) {
 	require.Equal(t, sweep.TurnOrphaned, f.Condition)
 }
 
-// staleStore reads turns as they were when their keys began another life: without the new claim.
+// staleStore reads turns as they were before their keys were claimed again: without the new claim.
 type staleStore struct {
 	idempotency.Store
 
@@ -61,10 +61,10 @@ func (s *staleStore) Scan(ctx context.Context, key subjects.Key, known []idempot
 	return slices.DeleteFunc(records, func(r idempotency.Record) bool { return r.Key == key.Public(events.KindToolCall) }), err
 }
 
-func TestSweepKeepsATurnOfWhichAStaleReadShowsOnlyTheEndOfAFormerLife(t *testing.T) {
+func TestSweepKeepsATurnOfWhichAStaleReadShowsOnlyTheResponseOfAnEarlierTurn(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
-	b.secondLives(3)
+	b := newTestSweep(t)
+	b.claimedAgain(3)
 	store := &staleStore{Store: b.Store, stale: true}
 	b.Store = store
 	swept, found := b.sweep(b.pages())

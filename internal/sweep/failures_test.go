@@ -43,7 +43,7 @@ func TestTurnsThatCannotBeReadKeepNoOtherFromBeingSwept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBroom(t)
+			b := newTestSweep(t)
 			b.orphans(bad + good)
 			b.PageTurns = c.pages
 			b.Store = &failingStore{b.Store, func(k subjects.Key) bool {
@@ -65,7 +65,7 @@ func TestTurnsThatCannotBeReadKeepNoOtherFromBeingSwept(t *testing.T) {
 // TestNoResumeIsPublishedWhenItIsNotKnownWhetherTheLastOneWaits: the next sweep looks again.
 func TestNoResumeIsPublishedWhenItIsNotKnownWhetherTheLastOneWaits(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(3)
 	held, fails := b.LeaseHeld, false
 	b.LeaseHeld = func(ctx context.Context, l idempotency.Lease) (bool, error) {

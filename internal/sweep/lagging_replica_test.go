@@ -90,7 +90,7 @@ func TestHeadersAreReadToTheLastOrFailWhenAReplicaLags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBroom(t)
+			b := newTestSweep(t)
 			b.orphans(10)
 			js := &lagging{JetStream: b.JS, has: c.has, readers: c.readers}
 			var read []uint64
@@ -110,7 +110,7 @@ func TestHeadersAreReadToTheLastOrFailWhenAReplicaLags(t *testing.T) {
 
 func TestHeadersAreReadOnceWhenTheLastMessagesAreGone(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	for range 10 {
 		_, err := b.JS.Publish(t.Context(), b.Space.Prefix()+".dead.app.kind", nil)
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestHeadersAreReadOnceWhenTheLastMessagesAreGone(t *testing.T) {
 // F15: a sweep whose reads come from a node that lags takes nothing for read that it has not seen.
 func TestSweepFindsTurnsThatALaggingReplicaDidNotHave(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(10)
 	whole := b.JS
 	b.JS = &lagging{JetStream: whole, has: 4, readers: 100}

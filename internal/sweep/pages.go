@@ -32,16 +32,16 @@ type Pages interface {
 	Drop(ctx context.Context, n uint64) error
 }
 
-// slotsAtOnce is for how many pages a sweep makes sure at once that they are its own.
-const slotsAtOnce = 4
+// slotBatch is how many pages a sweep acquires together.
+const slotBatch = 4
 
 // KVPages keeps pages and state in the bucket of context variables, where no chat has such keys.
 // It is for one goroutine.
 //
-// Two sweeps may be under way at the same time, when the worker of one has stood still. Neither
-// writes over a page of the other: before a page is written, the revision that is under its name is
-// read and the state is committed once more, as it is. So no other sweep has committed that page by then, and
-// one that commits it later has written another revision.
+// Two sweeps may run at the same time, when the worker of one was paused. Neither overwrites a page of the
+// other: before a page is written, the revision under its name is read and the state is committed again,
+// unchanged. So no other sweep has committed that page by then, and one that commits it later has written
+// another revision.
 type KVPages struct {
 	docs     store.Documents
 	state    State
@@ -65,7 +65,7 @@ func PagesIn(docs store.Documents) *KVPages {
 
 func pageKey(n uint64) string { return subjects.SweepKey(strconv.FormatUint(n%pageNames, 10)) }
 
-// State implements [Pages]. What nobody can read counts as nothing: the journal is read again.
+// State implements [Pages]. A state that cannot be decoded counts as none: the journal is read again.
 func (p *KVPages) State(ctx context.Context) (State, error) {
 	p.state = State{}
 	clear(p.slots)
@@ -118,10 +118,10 @@ func (p *KVPages) Put(ctx context.Context, n uint64, page Page) error {
 	return p.write(ctx, n, events.JSONOf(page))
 }
 
-// own makes sure that the next pages from n on are this sweep's to write.
+// own acquires the next pages from n on: only this sweep writes them then.
 func (p *KVPages) own(ctx context.Context, n uint64) error {
 	slots := map[uint64]uint64{}
-	for i := n; i < n+slotsAtOnce; i++ {
+	for i := n; i < n+slotBatch; i++ {
 		_, revision, err := p.docs.Read(ctx, pageKey(i))
 		if err != nil {
 			return fmt.Errorf("page %d of the open turns: %w", i, err)

@@ -18,7 +18,7 @@ func TestSweepWritesOverNoPageThatAnotherSweepHasCommitted(t *testing.T) {
 	for name, wrote := range map[string]bool{"before its first page": false, "between two pages": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBroom(t)
+			b := newTestSweep(t)
 			first, second := b.pages(), b.pages()
 			state, err := first.State(t.Context())
 			require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestSweepWritesOverNoPageThatAnotherSweepHasCommitted(t *testing.T) {
 // A worker died before it committed what it had written.
 func TestPageThatNoSweepHasCommittedIsWrittenOver(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	dead := b.pages()
 	state, err := dead.State(t.Context())
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 // A worker may die between the response and the erasing of what is sealed.
 func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(2)
 	keys, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 		return turn.Secret()
 	}
 
-	// Who only looks erases nothing, and one that fails is tried again.
+	// A sweep without Erase erases nothing, and one whose erasing fails is repeated.
 	swept, err := b.Run(t.Context(), sweep.NewMemoryPages(), later(), sweep.Scope{}, none)
 	require.NoError(t, err)
 	require.Zero(t, swept.Erased)
@@ -58,7 +58,7 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	require.False(t, sealed(ended))
 	require.True(t, sealed(open), "another run may need it")
 
-	// The other one ends behind the back of the next sweep.
+	// The other one ends between two sweeps.
 	put(open.Public(events.KindToolResponse), "", "", []byte(`{}`))
 	for _, want := range []int{1, 0} {
 		swept, err = b.Run(t.Context(), b.pages(), later(), sweep.Scope{}, none)

@@ -26,7 +26,7 @@ func (s *laggingStore) Scan(ctx context.Context, key subjects.Key, known []idemp
 // The headers of the journal have shown the answer, and no later record brings it back.
 func TestTurnThatAStaleReadShowsParkedIsReadAgain(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.claims(0, 1, 4711)
 	key := subjects.TurnKey("app", "chat-0", "", "turn")
 	for kind, data := range map[string]string{"park": `{"open":["1"]}`, "ask": `{}`} {

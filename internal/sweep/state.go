@@ -10,8 +10,8 @@ import (
 )
 
 // State is where the sweeps of a journal are. The open turns that they know are a queue of
-// pages: a sweep looks at the oldest, and puts what stays open behind the newest, so that none
-// waits for others for ever. The zero value is a sweep of the whole journal.
+// pages: a sweep checks the oldest page first, and appends what stays open after the newest, so that no
+// turn waits for others forever. The zero value is a sweep of the whole journal.
 type State struct {
 	From  uint64 `json:"from"`            // first sequence of the journal that was not read
 	First uint64 `json:"first,omitempty"` // oldest page
@@ -19,19 +19,19 @@ type State struct {
 	Open  int    `json:"open,omitempty"`  // turns in all pages
 }
 
-// OpenTurn is a turn without a response when a sweep last looked, and why nothing had to be done.
-// As long as that holds one read tells.
+// OpenTurn is a turn that had no response when a sweep last checked it, and why nothing had to be done.
+// One read shows whether that still holds.
 type OpenTurn struct {
 	Key string `json:"key"` // <app>.<chat>.<turn>.<call>
 	Seq uint64 `json:"seq"` // of its claim
 	At  int64  `json:"at"`  // time of its claim, Unix seconds by the server's clock; 0 if it is not known
 
-	Newest uint64 `json:"newest,omitempty"` // sequence of the newest record that a sweep has seen, beside the claim: a read that lacks it is stale
+	Newest uint64 `json:"newest,omitempty"` // sequence of the newest record after the claim that a sweep has seen: a read that lacks it is stale
 	Parked uint64 `json:"parked,omitempty"` // it is parked, and this is the sequence of its newest record
 	Held   uint64 `json:"held,omitempty"`   // sequence of the message that holds it
 	Stream string `json:"stream,omitempty"` // of that message
 	Resume uint64 `json:"resume,omitempty"` // sequence of the last resume in the inbound stream
-	// Secret says that something is sealed of it, to be erased when it has ended.
+	// Secret is set if the turn has sealed records, which are to be erased when it has ended.
 	Secret bool `json:"secret,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
 	return now.Sub(time.Unix(o.At, 0)), o.At != 0
 }
 
-// note remembers what was found, for the next look.
+// note records what was found, for the next check.
 func (o *OpenTurn) note(f *Finding, resume uint64) {
 	o.Parked, o.Held, o.Stream, o.Resume = 0, 0, "", resume
 	if o.At == 0 && f.Turn != nil && f.Turn.Claim != nil {
@@ -71,8 +71,8 @@ func (o *OpenTurn) note(f *Finding, resume uint64) {
 
 // Page is some open turns.
 type Page struct {
-	// Known is the first sequence of the journal that was not accounted for when they were looked at:
-	// what is new of them since is there or behind.
+	// Known is the first sequence of the journal that had not been read when they were checked:
+	// their newer records have this sequence or a later one.
 	Known uint64     `json:"known"`
 	Turns []OpenTurn `json:"turns"`
 }
@@ -91,5 +91,5 @@ func decodePage(data []byte) (Page, error) {
 	return page, nil
 }
 
-// errPageLost says that a page is gone or cannot be read. The journal can be read again.
+// errPageLost is the error of a page that is gone or cannot be decoded. The journal can be read again.
 var errPageLost = errors.New("a page of open turns is lost")

@@ -20,29 +20,29 @@ import (
 
 // Bounds of a sweep.
 const (
-	// Rate is how many headers a second a sweep reads, and how many turns it looks at.
+	// Rate is how many headers a second a sweep reads, and how many turns it checks.
 	Rate = 5_000
-	// Budget is of how many open turns a sweep reads something; the next one goes on behind them.
+	// Budget is of how many open turns a sweep reads something; the next sweep continues after them.
 	// Parked turns without a new record are not among them.
 	Budget = 500_000
 	// maxFailures in a row end a sweep: the server cannot be reached.
 	maxFailures = 10
 )
 
-// Sweep finds the turns that nobody will end any more (design 5.16): turns without response
-// whose newest lease message is gone from its stream and that are not parked, and turns past
+// Sweep finds the turns that no worker will end any more (docs/journal.md, rule 16): turns without
+// response whose newest lease message is gone from its stream and that are not parked, and turns past
 // their life. All fields without a default are required.
 type Sweep struct {
 	Space     subjects.Space
 	JS        jetstream.JetStream
 	Store     idempotency.Store
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
-	// AckWait is that of the workers' consumer. A turn younger than twice of it is left alone.
+	// AckWait is the ack wait of the workers' consumer. A turn younger than twice of it is not checked.
 	AckWait time.Duration
 	// MaxTurnLife is how long after its claim a turn is past its life. 0 means never.
 	MaxTurnLife time.Duration
-	// Erase erases what is sealed of a turn that has ended: its worker died before it did. Nil
-	// leaves that to others.
+	// Erase erases the sealed records of a turn that has ended and whose worker died before it did so.
+	// Nil leaves that to other sweeps.
 	Erase func(ctx context.Context, key subjects.Key) (int, error)
 	// Rate bounds the reading, a second. 0 means no limit.
 	Rate int
@@ -50,10 +50,13 @@ type Sweep struct {
 	Budget int
 	// PageTurns is how many open turns are kept together. 0 means 500.
 	PageTurns int
-	// AtOnce is how many turns are looked at together. 0 means 8.
-	AtOnce int
-	Logger *slog.Logger
+	// Concurrency is how many turns are checked at the same time. 0 means 8.
+	Concurrency int
+	Logger      *slog.Logger
 }
+
+// MinAge is how old a turn has to be to be checked: a younger one may still be taken over by a redelivery.
+func (s *Sweep) MinAge() time.Duration { return 2 * s.AckWait }
 
 // Condition is what a sweep finds a turn in.
 type Condition string
@@ -62,9 +65,9 @@ type Condition string
 const (
 	TurnEnded     Condition = "ended"
 	TurnUnclaimed Condition = "unclaimed"
-	TurnYoung     Condition = "young"  // claimed too lately to judge
+	TurnYoung     Condition = "young"  // younger than the MinAge of the sweep
 	TurnParked    Condition = "parked" // waits for an answer
-	TurnHeld      Condition = "held"   // its message is in the stream and comes back
+	TurnHeld      Condition = "held"   // its message is in the stream and will be redelivered
 	TurnOrphaned  Condition = "orphaned"
 	TurnCorrupt   Condition = "corrupt" // orphaned, and a record of it cannot be read
 	TurnExpired   Condition = "expired" // past its life
@@ -83,12 +86,12 @@ type Finding struct {
 	Turn      *idempotency.Turn // as the leader knows it
 }
 
-// formerEnd reports whether a turn has ended only as a former life of its key, before the claim of a sequence.
-func (f *Finding) formerEnd(claim uint64) bool {
+// endedEarlier reports whether the response is the one of an earlier turn of the key, before the claim of a sequence.
+func (f *Finding) endedEarlier(claim uint64) bool {
 	return f.Condition == TurnEnded && f.Turn != nil && f.Turn.Response.Former(claim)
 }
 
-// Check looks at one turn. Now is the time of the server.
+// Check determines the condition of one turn. Now is the time of the server.
 func (s *Sweep) Check(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
 	f, err := s.check(ctx, key, now)
 	if err != nil || f.Condition != TurnOrphaned && f.Condition != TurnCorrupt {
@@ -102,8 +105,8 @@ func (s *Sweep) Check(ctx context.Context, key subjects.Key, now time.Time) (Fin
 	return s.check(ctx, key, now)
 }
 
-// ended asks for the response alone, which costs the server less than the whole turn. One that is
-// older than the claim, 0 if that is not known, belongs to a former life of the key.
+// ended reads the response alone, which costs the server less than the whole turn. One that is
+// older than the claim, 0 if that is not known, belongs to an earlier turn of the key.
 func (s *Sweep) ended(ctx context.Context, key subjects.Key, claim uint64) (bool, error) {
 	response, err := s.Store.Last(ctx, key.Public(events.KindToolResponse))
 	if errors.Is(err, idempotency.ErrNotFound) {
@@ -131,7 +134,7 @@ func (s *Sweep) check(ctx context.Context, key subjects.Key, now time.Time) (Fin
 		f.Condition = TurnUnclaimed
 	case s.MaxTurnLife > 0 && f.Age > s.MaxTurnLife && t.Claim.Meta.Outcome == "":
 		f.Condition = TurnExpired
-	case f.Age <= 2*s.AckWait:
+	case f.Age <= s.MinAge():
 		f.Condition = TurnYoung
 	case t.Parked():
 		f.Condition = TurnParked
@@ -176,7 +179,7 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 		Pool: pool, Kind: events.KindResume, App: f.Key.App, Workflow: subjects.Token(e.Workflow), Chat: f.Key.Chat,
 	})
 	if !ok {
-		return 0, fmt.Errorf("resume turn %s: its key holds something that is no token", f.Key)
+		return 0, fmt.Errorf("resume turn %s: its key or its workflow is not a valid subject token", f.Key)
 	}
 	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body}
 	if claim.Meta.Trace != "" {
@@ -189,19 +192,4 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
 	}
 	return ack.Sequence, nil
-}
-
-// LeaseHeld returns the function that asks a stream's leader whether the message of a lease is
-// still there. A lease that names another stream than the prefix has is held by nobody.
-func LeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Context, idempotency.Lease) (bool, error) {
-	return func(ctx context.Context, l idempotency.Lease) (bool, error) {
-		if l.Seq == 0 || l.Stream != space.InStream() && l.Stream != space.TimersStream() {
-			return false, nil
-		}
-		_, err := jsapi.Read(ctx, js.Conn(), l.Stream, jsapi.Get{Seq: l.Seq})
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	}
 }

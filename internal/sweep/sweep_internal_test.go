@@ -25,19 +25,19 @@ func FuzzDecodePage(f *testing.F) {
 	})
 }
 
-func TestNewsThatAreTooManyHaveEveryTurnRead(t *testing.T) {
+func TestTooManyNewRecordsHaveEveryTurnRead(t *testing.T) {
 	t.Parallel()
-	n := newUpdates()
+	n := makeNewRecords()
 	key := func(i int) subjects.Key { return subjects.TurnKey("app", strconv.Itoa(i), "", "turn") }
-	for i := range maxUpdates {
+	for i := range maxNewRecords {
 		n.add(key(i), uint64(i), false)
 	}
 	require.True(t, n.of(key(-1).String(), 0).nothing)
-	n.add(key(1), maxUpdates, true)
-	n.add(key(1), maxUpdates+1, false)
-	require.Equal(t, sinceThen{ended: true, all: true, newest: maxUpdates + 1}, n.of(key(1).String(), 0))
-	n.add(key(maxUpdates), maxUpdates+2, true)
-	require.Equal(t, sinceThen{}, n.of(key(maxUpdates).String(), 0))
+	n.add(key(1), maxNewRecords, true)
+	n.add(key(1), maxNewRecords+1, false)
+	require.Equal(t, sinceThen{ended: true, all: true, newest: maxNewRecords + 1}, n.of(key(1).String(), 0))
+	n.add(key(maxNewRecords), maxNewRecords+2, true)
+	require.Equal(t, sinceThen{}, n.of(key(maxNewRecords).String(), 0))
 	require.Equal(t, sinceThen{}, n.of(key(-1).String(), 0))
-	require.Len(t, n.turns, maxUpdates)
+	require.Len(t, n.turns, maxNewRecords)
 }

@@ -13,32 +13,26 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
-	"github.com/oneturn/oneturn/internal/deadletter"
-	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/metrics"
-	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/internal/test/storetest"
-	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// broom is a sweep on a real server.
-type broom struct {
+// testSweep is a sweep on a real server.
+type testSweep struct {
 	*sweep.Sweep
 
 	t  *testing.T
 	nc *nats.Conn
 }
 
-func newBroom(t *testing.T) *broom {
+func newTestSweep(t *testing.T) *testSweep {
 	t.Helper()
 	s := oneturntest.NewServer(t)
 	s.Provision()
@@ -50,14 +44,14 @@ func newBroom(t *testing.T) *broom {
 	store, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
-	return &broom{t: t, nc: nc, Sweep: &sweep.Sweep{
+	return &testSweep{t: t, nc: nc, Sweep: &sweep.Sweep{
 		Space: space, JS: js, Store: store, LeaseHeld: sweep.LeaseHeld(js, space), AckWait: time.Second,
 		Rate: sweep.Rate, Logger: slog.New(slog.DiscardHandler),
 	}}
 }
 
 // orphans stores n claims whose message is gone.
-func (b *broom) orphans(n int) {
+func (b *testSweep) orphans(n int) {
 	b.t.Helper()
 	for i := range n {
 		id := events.TurnID{App: "app", Chat: "chat", Turn: strconv.Itoa(i)}
@@ -87,8 +81,8 @@ func ExampleCondition_NeedsResume() {
 	// expired true
 }
 
-// pages are those of the broom's server.
-func (b *broom) pages() *sweep.KVPages {
+// pages opens the pages on the server of the test.
+func (b *testSweep) pages() *sweep.KVPages {
 	b.t.Helper()
 	pages, err := sweep.OpenPages(b.t.Context(), b.JS, b.Space)
 	require.NoError(b.t, err)
@@ -96,7 +90,7 @@ func (b *broom) pages() *sweep.KVPages {
 }
 
 // sweep is a sweep of the whole journal that publishes nothing: like a resume that was taken.
-func (b *broom) sweep(pages sweep.Pages) (sweep.Swept, []string) {
+func (b *testSweep) sweep(pages sweep.Pages) (sweep.Swept, []string) {
 	b.t.Helper()
 	var found []string
 	swept, err := b.Run(b.t.Context(), pages, later(), sweep.Scope{}, func(_ context.Context, f sweep.Finding) (uint64, error) {
@@ -109,7 +103,7 @@ func (b *broom) sweep(pages sweep.Pages) (sweep.Swept, []string) {
 
 func TestSweepThatEndsInTheMiddleIsRepeatedAndReadsTheJournalOnce(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(5)
 	ctx, crash := context.WithCancelCause(t.Context())
 	errCrash := errors.New("crash")
@@ -131,7 +125,7 @@ func TestSweepThatEndsInTheMiddleIsRepeatedAndReadsTheJournalOnce(t *testing.T) 
 
 func TestSweepOfAnotherJournalThanTheLastOneBeginsAgain(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(1)
 	pages := sweep.NewMemoryPages()
 	require.NoError(t, pages.Commit(t.Context(), sweep.State{From: 1000}))
@@ -140,10 +134,10 @@ func TestSweepOfAnotherJournalThanTheLastOneBeginsAgain(t *testing.T) {
 	require.Equal(t, 1, swept.Headers)
 }
 
-// A pool without workers takes none of them: they would fill the stream for everybody.
+// A pool without workers takes none of them: they would fill the stream for all tenants.
 func TestTurnIsNotResumedAgainWhileItsLastResumeWaits(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(5)
 	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
@@ -165,7 +159,7 @@ func TestTurnIsNotResumedAgainWhileItsLastResumeWaits(t *testing.T) {
 }
 
 // claims stores n claims from the given number on, whose message has a sequence.
-func (b *broom) claims(from, n int, lease uint64) {
+func (b *testSweep) claims(from, n int, lease uint64) {
 	b.t.Helper()
 	var stores sync.WaitGroup
 	slots := make(chan struct{}, 64)
@@ -208,10 +202,10 @@ func (c *counted) Scan(ctx context.Context, key subjects.Key, known []idempotenc
 	return c.Store.Scan(ctx, key, known)
 }
 
-func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
+func TestManyOpenTurnsAreReadOnceAndDelayNoOrphan(t *testing.T) {
 	t.Parallel()
 	const open = 2_500
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.Rate = 0
 	_, err := b.JS.Publish(t.Context(), "oneturn.in.default.x.app.w.c", []byte("{}")) // a message that stays
 	require.NoError(t, err)
@@ -224,7 +218,7 @@ func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
 		}
 	}
 	b.claims(open/2, open/2, 1)
-	b.claims(open, 1, 4711) // an orphan behind them
+	b.claims(open, 1, 4711) // an orphan after them
 	store := &counted{Store: b.Store}
 	b.Store, b.Budget = store, 1_000
 	headers, sweeps := 0, 0
@@ -252,7 +246,7 @@ func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
 
 func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.claims(0, 1, 4711)
 	key := subjects.TurnKey("app", "chat-0", "", "turn")
 	put := func(key, verdict string, data string) {
@@ -277,7 +271,7 @@ func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
 
 func TestSweepWhoseStateAnotherOneHasMovedChangesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(2)
 	first, second := b.pages(), b.pages()
 	_, err := first.State(t.Context())
@@ -300,7 +294,7 @@ func TestPageThatIsLostHasTheJournalReadAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBroom(t)
+			b := newTestSweep(t)
 			b.orphans(3)
 			pages := b.pages()
 			require.NoError(t, pages.Commit(t.Context(), sweep.State{}))
@@ -320,7 +314,7 @@ func TestPageThatIsLostHasTheJournalReadAgain(t *testing.T) {
 
 func TestSweepStaysInItsScopeAndGivesUpOnAServerThatFails(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.orphans(12)
 	none := func(context.Context, sweep.Finding) (uint64, error) { return 0, nil }
 	for scope, want := range map[sweep.Scope]int{
@@ -340,88 +334,4 @@ func TestSweepStaysInItsScopeAndGivesUpOnAServerThatFails(t *testing.T) {
 	require.Equal(t, 10, calls)
 	swept, _ := b.sweep(b.pages())
 	require.Equal(t, 12, swept.Open, "none is forgotten")
-}
-
-// timers are those of a worker on the broom's server.
-func (b *broom) timers(interval time.Duration) *timers.Timers {
-	b.t.Helper()
-	registry := prometheus.NewRegistry()
-	counters, err := metrics.New(registry)
-	require.NoError(b.t, err)
-	sweeps, err := metrics.NewSweep(registry)
-	require.NoError(b.t, err)
-	blobs, err := store.NewBlobs(b.t.Context(), b.nc, b.JS, b.Space)
-	require.NoError(b.t, err)
-	return &timers.Timers{
-		Sweep: b.Sweep, Pages: b.pages(), Dead: deadletter.New(b.JS, b.Space, blobs, counters), Metrics: counters, Sweeps: sweeps, Interval: interval,
-	}
-}
-
-func (b *broom) due() *inbound.Message {
-	b.t.Helper()
-	const body = `{"from":0}`
-	ack, err := b.JS.Publish(b.t.Context(), b.Space.SweepDue(), []byte(body))
-	require.NoError(b.t, err)
-	return &inbound.Message{
-		Subject: b.Space.SweepDue(), Data: []byte(body), Stored: later(), Held: b.t.Context(), Fresh: func() bool { return true },
-		Lease: idempotency.Lease{Stream: b.Space.TimersStream(), Seq: ack.Sequence, Delivery: 1},
-	}
-}
-
-func TestOfTwoSweepsThatAreDueTheOlderGoesOn(t *testing.T) {
-	t.Parallel()
-	b := newBroom(t)
-	b.orphans(1)
-	timers := b.timers(time.Hour)
-	first, second := b.due(), b.due()
-	require.Equal(t, inbound.Ack, timers.Handle(t.Context(), second).Do)
-	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
-	require.NoError(t, err)
-	require.Zero(t, in.CachedInfo().State.Msgs, "the younger does nothing")
-	require.Equal(t, inbound.Ack, timers.Handle(t.Context(), first).Do)
-	in, err = b.JS.Stream(t.Context(), b.Space.InStream())
-	require.NoError(t, err)
-	require.Equal(t, uint64(1), in.CachedInfo().State.Msgs)
-}
-
-func TestSweepThatStopsIsGivenBackAndOneThatLostItsLeaseIsLeft(t *testing.T) {
-	t.Parallel()
-	b := newBroom(t)
-	b.orphans(1)
-	timers := b.timers(time.Hour)
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	m := b.due()
-	require.Equal(t, inbound.Nak, timers.Handle(stopped, m).Do)
-	m.Held = stopped
-	require.Equal(t, inbound.Leave, timers.Handle(t.Context(), m).Do)
-	m.Held = t.Context()
-	require.Equal(t, inbound.Ack, timers.Handle(t.Context(), m).Do)
-}
-
-func TestScheduleIsMadeOnceAndReplacedByTheSweepThatEnds(t *testing.T) {
-	t.Parallel()
-	b := newBroom(t)
-	timers := b.timers(time.Hour)
-	stream, err := b.JS.Stream(t.Context(), b.Space.TimersStream())
-	require.NoError(t, err)
-	scheduled := func() string {
-		m, err := stream.GetLastMsgForSubject(t.Context(), b.Space.SweepTimer())
-		require.NoError(t, err)
-		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(b.Space.SweepTimer()))
-		require.NoError(t, err)
-		require.Equal(t, map[string]uint64{b.Space.SweepTimer(): 1}, info.State.Subjects)
-		return string(m.Data)
-	}
-	for range 3 {
-		require.NoError(t, timers.Ensure(t.Context()))
-		require.JSONEq(t, `{"from":0}`, scheduled())
-	}
-	b.orphans(1)
-	require.Equal(t, inbound.Ack, timers.Handle(t.Context(), b.due()).Do)
-	require.JSONEq(t, `{"from":0}`, scheduled())
-	state, err := b.pages().State(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, uint64(2), state.From)
-	require.Equal(t, 1, state.Open)
 }

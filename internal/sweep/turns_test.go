@@ -31,7 +31,7 @@ func (o *sweptTurn) orphan() bool { return !o.ended && !o.parked && o.lease == 0
 
 // sweptWorld has turns change at random between sweeps of a small budget, some of which are stopped.
 type sweptWorld struct {
-	*broom
+	*testSweep
 
 	random *rand.Rand
 	in     jetstream.Stream
@@ -41,11 +41,11 @@ type sweptWorld struct {
 
 func newSweptWorld(t *testing.T, seed uint64) *sweptWorld {
 	t.Helper()
-	b := newBroom(t)
+	b := newTestSweep(t)
 	b.Rate, b.PageTurns = 0, 3
 	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
-	return &sweptWorld{broom: b, random: rand.New(rand.NewPCG(seed, 0)), in: in}
+	return &sweptWorld{testSweep: b, random: rand.New(rand.NewPCG(seed, 0)), in: in}
 }
 
 func (w *sweptWorld) message() uint64 {
@@ -127,7 +127,7 @@ func (w *sweptWorld) swept(budget int, stop bool) sweep.Swept {
 			o.resume = seq
 			return seq, err
 		}
-		w.wrong = append(w.wrong, fmt.Sprintf("%s is resumed, which is no turn", f.Key))
+		w.wrong = append(w.wrong, fmt.Sprintf("%s is resumed, which is not a turn", f.Key))
 		return 0, nil
 	})
 	if ctx.Err() == nil {

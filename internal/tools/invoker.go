@@ -64,7 +64,7 @@ type Call struct {
 	Host           Host   // questions, surfaces, progress and steps; nil when the caller has none
 	// Secrets knows the secret answers that the call got, and redacts them; nil when it
 	// cannot ask. The output of a tool's process is redacted by the package that runs it.
-	Secrets *redact.Learner
+	Secrets *redact.SecretAnswers
 	// Entered is called when the call begins to run, by [Call.Enter] and perhaps more than once;
 	// it may be nil.
 	Entered func()

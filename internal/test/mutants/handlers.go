@@ -70,7 +70,7 @@ func handlers() []Fault {
 		{
 			Name: "lost_lease_ends_wait", Breaks: "ends a run of an unsafe tool that waits for an answer when its lease is lost",
 			Edits: []Edit{{
-				File: "internal/run/lease.go",
+				File: "internal/run/write_context.go",
 				From: `if held.Err() == nil || r.parkable() {`,
 				To:   `if held.Err() == nil || r.parkable() || planted("lost_lease_ends_wait") {`,
 			}},
@@ -168,7 +168,7 @@ func handlers() []Fault {
 		{
 			Name: "sweep_forgets_unseen", Breaks: "drops an open turn whose claim one read did not show",
 			Edits: []Edit{{
-				File: "internal/sweep/check.go",
+				File: "internal/sweep/check_page.go",
 				From: `if f.Condition == TurnEnded || f.Condition == TurnUnclaimed && o.Seq < r.first {`,
 				To:   `if f.Condition == TurnEnded || f.Condition == TurnUnclaimed && (o.Seq < r.first || planted("sweep_forgets_unseen")) {`,
 			}},
@@ -186,7 +186,7 @@ func handlers() []Fault {
 		{
 			Name: "sweep_resumes_again", Breaks: "publishes another resume of a turn whose last one is not received yet",
 			Edits: []Edit{{
-				File: "internal/sweep/check.go",
+				File: "internal/sweep/check_page.go",
 				From: `if o.Resume > 0 {`,
 				To:   `if o.Resume > 0 && !planted("sweep_resumes_again") {`,
 			}},
@@ -195,16 +195,16 @@ func handlers() []Fault {
 		{
 			Name: "sweep_starves", Breaks: "begins every sweep at the same turns and stops where its budget is used up",
 			Edits: []Edit{{
-				File: "internal/sweep/check.go",
+				File: "internal/sweep/check_page.go",
 				From: `if r.pace.Wait(ctx) != nil {`,
-				To:   `if planted("sweep_starves") && r.Budget > 0 && i >= r.Budget { looks[i] = turnCheck{done: true, quiet: true}; continue }; if r.pace.Wait(ctx) != nil {`,
+				To:   `if planted("sweep_starves") && r.Budget > 0 && i >= r.Budget { checks[i] = turnCheck{done: true, quiet: true}; continue }; if r.pace.Wait(ctx) != nil {`,
 			}},
 			CaughtBy: []string{Sweeps},
 		},
 		{
 			Name: "sweep_trusts_old_pages", Breaks: "treats a parked turn as unchanged though a sweep that did not reach it has read what changed it",
 			Edits: []Edit{{
-				File: "internal/sweep/updates.go",
+				File: "internal/sweep/new_records.go",
 				From: `all := known >= n.from && !n.full`,
 				To:   `all := (known >= n.from || planted("sweep_trusts_old_pages")) && !n.full`,
 			}},
@@ -213,7 +213,7 @@ func handlers() []Fault {
 		{
 			Name: "sweep_forgets_the_rest", Breaks: "loses the turns that a stopped sweep does not reach",
 			Edits: []Edit{{
-				File: "internal/sweep/check.go",
+				File: "internal/sweep/check_page.go",
 				From: `r.keep(page.Known, rest...)`,
 				To:   `if !planted("sweep_forgets_the_rest") { r.keep(page.Known, rest...) }`,
 			}},
@@ -240,7 +240,7 @@ func handlers() []Fault {
 		{
 			Name: "due_has_one_id", Breaks: "gives what is due the same message id however often it is scheduled",
 			Edits: []Edit{{
-				File: "internal/timers/forward.go",
+				File: "internal/timers/publish_due.go",
 				From: `sum := sha256.Sum256(events.JoinIDs("due", due.Subject, of))`,
 				To:   `if planted("due_has_one_id") { of = "" }; sum := sha256.Sum256(events.JoinIDs("due", due.Subject, of))`,
 			}},

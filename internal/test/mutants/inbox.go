@@ -24,7 +24,7 @@ func inbox() []Fault {
 		{
 			Name: "ping_bounds_unread", Breaks: "lets the response to a ping bound the age of deliveries that were read before it",
 			Edits: []Edit{{
-				File: "internal/inbox/freshness.go",
+				File: "internal/inbox/arrival_age.go",
 				From: `case queued <= 0:`,
 				To:   `case queued <= 0, planted("ping_bounds_unread"):`,
 			}},

@@ -45,7 +45,7 @@ func (p *process) sweep() {
 	w.swept.running = w.start(p, nil, func(*fiber) {
 		finder := &sweep.Sweep{
 			Space: w.sim.space, JS: sweptServer{w: w, s: s}, Store: w.store, LeaseHeld: w.leaseHeld,
-			AckWait: usualAckWait, PageTurns: 2, AtOnce: 1, Logger: slog.New(slog.DiscardHandler),
+			AckWait: usualAckWait, PageTurns: 2, Concurrency: 1, Logger: slog.New(slog.DiscardHandler),
 		}
 		out, err := finder.Run(p.ctx, sweep.PagesIn(w.documents), w.now, sweep.Scope{}, finder.Resume)
 		w.tracef("%s has swept: %d open, %d resumed, %v", p.name, out.Open, out.Resumed, err)

@@ -21,12 +21,12 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
-	secrets *redact.Learner  // secret answers of the call, nil when it cannot ask
-	host    tools.Host       // nil when the caller has none
-	call    context.Context  //nolint:containedctx // what the process asks for the call belongs to it
-	halted  chan struct{}    // closed when the host ends the call; the cause of ctx is why
-	work    sync.WaitGroup   // operations of the host
-	reader  operation.Reader // of operations; used by the reader of the process only
+	secrets *redact.SecretAnswers // secret answers of the call, nil when it cannot ask
+	host    tools.Host            // nil when the caller has none
+	call    context.Context       //nolint:containedctx // what the process asks for the call belongs to it
+	halted  chan struct{}         // closed when the host ends the call; the cause of ctx is why
+	work    sync.WaitGroup        // operations of the host
+	reader  operation.Reader      // of operations; used by the reader of the process only
 
 	slotMu        sync.Mutex // held while the call releases or takes its slot in the process; before the group's lock
 	openQuestions int        // open questions

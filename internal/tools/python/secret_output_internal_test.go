@@ -12,7 +12,7 @@ import (
 
 // entrusted is a call that was handed a secret.
 func entrusted(secret string) *pending {
-	p := &pending{secrets: &redact.Learner{}}
+	p := &pending{secrets: &redact.SecretAnswers{}}
 	p.secrets.AddSecret(fmt.Appendf(nil, "%q", secret), nil)
 	return p
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/oneturn/oneturn/internal/sweep"
 )
 
-// A server that lacks the message and everything behind it may be a leader that was replaced before the
+// A server that lacks the message and everything after it may be a leader that was replaced before the
 // message was stored.
 func TestLeaseIsGoneOnlyForAServerThatHasSeenItsMessage(t *testing.T) {
 	t.Parallel()
-	k := newBroom(t)
+	k := newTestSweep(t)
 	held := sweep.ConfirmLeaseHeld(k.JS, k.Space)
 	stream, err := k.JS.Stream(t.Context(), k.Space.InStream())
 	require.NoError(t, err)

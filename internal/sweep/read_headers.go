@@ -15,12 +15,15 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// readAtOnce is how many sequences are read before what was found is kept. No header is read
-// again after that.
-const readAtOnce = 100_000
+// This file reads the headers of the journal that no sweep has read, part by part. The claims of a part collect the
+// turns that it opens; records of turns that were claimed before it are noted in newRecords.
 
-// read reads the headers of the journal that no sweep has read, and puts the turns that have no
-// response among them behind the open ones.
+// readBatch is how many sequences are read before the result is committed. No header is read
+// again after that.
+const readBatch = 100_000
+
+// read reads the headers of the journal that no sweep has read, and appends the turns that have no
+// response among them to the open ones.
 func (r *round) read(ctx context.Context, scope Scope) error {
 	name := r.Space.TurnsStream()
 	stream, err := r.JS.Stream(ctx, name)
@@ -34,7 +37,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 	}
 	r.news.from = max(r.state.From, end.FirstSeq)
 	for from := r.news.from; from <= end.LastSeq; from = r.state.From {
-		last := min(from+readAtOnce-1, end.LastSeq)
+		last := min(from+readBatch-1, end.LastSeq)
 		found := newClaims(scope)
 		err := jsapi.Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			r.out.Headers++
@@ -72,8 +75,8 @@ func newClaims(scope Scope) *claims {
 	return &claims{in: scope.matcher(), open: map[subjects.Key]OpenTurn{}}
 }
 
-// add takes note of a record, and reports whether it is accounted for. If not, its turn was claimed in
-// an earlier part.
+// add records what a header shows, and reports whether its turn was claimed in this part or does not matter. If not,
+// the turn was claimed in an earlier part.
 func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 	if !c.in(r.Key) || r.Call != subjects.SingleCall {
 		return true
@@ -92,7 +95,7 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 	case r.Private || r.ID != "":
 		o.Held, o.Stream = 0, "" // another message may hold it, or none
 	case r.Kind == events.KindToolResponse:
-		if !o.Secret { // else it is looked at once more, to erase them
+		if !o.Secret { // else it is checked one more time, to erase them
 			delete(c.open, r.Key)
 			return true
 		}
@@ -105,7 +108,7 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 	return known || o.At != 0
 }
 
-// claimed notes the claim of a turn: its message holds it, as far as that says.
+// claimed notes the claim of a turn, and its lease if the header can be parsed.
 func (o *OpenTurn) claimed(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	o.Key, o.Seq, o.At = r.String(), meta.Sequence.Stream, meta.Timestamp.Unix()
 	if lease, err := idempotency.ParseLease(m.Headers().Get(idempotency.HeaderLease)); err == nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPacerKeepsTheRateAndEndsWithItsContext(t *testing.T) {
+func TestRateLimiterKeepsTheRateAndEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		p := NewPacer(5_000)
+		p := NewRateLimiter(5_000)
 		for range 10_000 {
 			require.NoError(t, p.Wait(t.Context()))
 		}
@@ -22,9 +22,9 @@ func TestPacerKeepsTheRateAndEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped")
 		cancel(stopped)
-		p = NewPacer(1)
+		p = NewRateLimiter(1)
 		require.ErrorIs(t, p.Wait(ctx), stopped)
-		p = NewPacer(0)
+		p = NewRateLimiter(0)
 		start = time.Now()
 		for range 10_000 {
 			require.NoError(t, p.Wait(t.Context()))

@@ -11,11 +11,15 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file checks the turns of a page. Several turns are read at the same time (startChecks): one whose headers
+// already show its condition is not read (withoutRead), the others cost one read if nothing has changed since the last
+// check (isQuiet), and the whole turn otherwise. What they need is then done in their order (applyCheck).
+
 const (
-	// checksAtOnce is how many turns of a page are looked at together by default.
-	checksAtOnce = 8
+	// concurrentChecks is how many turns of a page are checked at the same time by default.
+	concurrentChecks = 8
 	// checksKept bounds the turns whose records are in memory until what they need is done.
-	checksKept = 4 * checksAtOnce
+	checksKept = 4 * concurrentChecks
 )
 
 // turnCheck is what was found of a turn of a page.
@@ -27,7 +31,7 @@ type turnCheck struct {
 	err   error
 }
 
-// checkPage looks at the turns of a page. Those that it does not come to stay open.
+// checkPage checks the turns of a page. Those that it does not reach stay open.
 func (r *round) checkPage(ctx context.Context, page Page) error {
 	for rest := page.Turns; len(rest) > 0; {
 		some := rest[:min(len(rest), checksKept)]
@@ -43,8 +47,8 @@ func (r *round) checkPage(ctx context.Context, page Page) error {
 	return nil
 }
 
-// keepFailed puts the turns of a page that failed behind all others, so that these are looked at first
-// though a sweep ends at failures.
+// keepFailed puts the turns of a page that failed after all others, so that the others are checked first
+// even if a sweep ends at failures.
 func (r *round) keepFailed(known uint64) {
 	if len(r.failed) > 0 {
 		r.keep(known, r.failed...)
@@ -52,15 +56,15 @@ func (r *round) keepFailed(known uint64) {
 	}
 }
 
-// checkTurns looks at turns of a page and does what they need. It returns how many it has dealt with,
-// and why no more than that.
+// checkTurns checks turns of a page and does what they need. It returns how many it has dealt with,
+// and why not more.
 func (r *round) checkTurns(ctx context.Context, turns []OpenTurn, known uint64) (int, error) {
-	looks := r.startChecks(ctx, turns, known)
+	checks := r.startChecks(ctx, turns, known)
 	for i := range turns {
-		if !looks[i].done {
-			return i, r.over(ctx, looks[i].err)
+		if !checks[i].done {
+			return i, r.over(ctx, checks[i].err)
 		}
-		switch ended, err := r.applyCheck(ctx, &turns[i], &looks[i]); {
+		switch ended, err := r.applyCheck(ctx, &turns[i], &checks[i]); {
 		case ended:
 			r.state.Open--
 		case err != nil && ctx.Err() != nil:
@@ -77,7 +81,7 @@ func (r *round) checkTurns(ctx context.Context, turns []OpenTurn, known uint64) 
 	return len(turns), nil
 }
 
-// over is why a sweep looks at nothing more.
+// over is why a sweep checks nothing more.
 func (r *round) over(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -87,30 +91,30 @@ func (r *round) over(ctx context.Context, err error) error {
 
 // startChecks reads turns of a page, several at a time, until the sweep is over.
 func (r *round) startChecks(ctx context.Context, turns []OpenTurn, known uint64) []turnCheck {
-	looks := make([]turnCheck, len(turns))
-	slots := make(chan struct{}, cmp.Or(r.AtOnce, checksAtOnce))
+	checks := make([]turnCheck, len(turns))
+	slots := make(chan struct{}, cmp.Or(r.Concurrency, concurrentChecks))
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	for i := range turns {
 		o := &turns[i]
 		since := r.news.of(o.Key, known)
 		o.Newest = max(o.Newest, since.newest)
-		if looks[i] = r.withoutRead(o, since); looks[i].done {
+		if checks[i] = r.withoutRead(o, since); checks[i].done {
 			continue
 		}
 		if r.pace.Wait(ctx) != nil {
-			return looks
+			return checks
 		}
 		slots <- struct{}{}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			looks[i] = r.withReads(ctx, o, since)
+			checks[i] = r.withReads(ctx, o, since)
 		})
 	}
-	return looks
+	return checks
 }
 
-// withoutRead judges a turn by what the headers of the journal say, if that is enough.
+// withoutRead checks a turn by the headers of the journal, if these are enough.
 func (r *round) withoutRead(o *OpenTurn, since sinceThen) turnCheck {
 	age, known := o.age(r.now)
 	switch {
@@ -119,7 +123,7 @@ func (r *round) withoutRead(o *OpenTurn, since sinceThen) turnCheck {
 		return turnCheck{done: true, found: Finding{Key: key, Condition: TurnEnded}}
 	case since.ended, !known:
 		return turnCheck{}
-	case age <= 2*r.AckWait: // too young
+	case age <= r.MinAge():
 		return turnCheck{done: true, quiet: true}
 	case r.MaxTurnLife > 0 && age > r.MaxTurnLife:
 		return turnCheck{}
@@ -127,14 +131,14 @@ func (r *round) withoutRead(o *OpenTurn, since sinceThen) turnCheck {
 	return turnCheck{done: since.nothing && o.parked(), quiet: true}
 }
 
-// withReads asks whether what was found of a turn last still holds, and judges it anew if not.
+// withReads reads whether the last check of a turn still holds, and checks it again if not.
 func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) turnCheck {
 	l := turnCheck{done: true, read: true}
 	if l.quiet, l.err = r.isQuiet(ctx, o); l.quiet || l.err != nil {
 		return l
 	}
 	key, _ := subjects.ParseCall(o.Key)
-	if since.ended || !since.all { // else the headers would have told
+	if since.ended || !since.all { // else the headers would have shown it
 		if ended, err := r.ended(ctx, key, o.claim()); ended || err != nil {
 			l.found, l.err = Finding{Key: key, Condition: TurnEnded}, err
 			return l
@@ -144,8 +148,8 @@ func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) tur
 	return l
 }
 
-// isQuiet reports whether nothing has to be done for a turn, with one read at most. What cannot be
-// read is judged, except whether the last resume is still in the stream: without that none is published.
+// isQuiet reports whether nothing has to be done for a turn, with one read at most. If that read fails the turn is
+// checked, unless it was about the last resume: as long as that may be in the stream no other is published.
 func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	if o.Resume > 0 {
 		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: r.Space.InStream(), Seq: o.Resume})
@@ -153,7 +157,7 @@ func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 			return false, fmt.Errorf("look for the resume of turn %s: %w", o.Key, err)
 		}
 		if held {
-			return true, nil // no worker has taken it yet
+			return true, nil // no worker has received it yet
 		}
 	}
 	age, known := o.age(r.now)
@@ -170,7 +174,7 @@ func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	return false, nil
 }
 
-// applyCheck does what a turn needs that was looked at, and reports whether it has ended, so that nothing
+// applyCheck does what a turn needs after its check, and reports whether it has ended, so that nothing
 // is left to do.
 func (r *round) applyCheck(ctx context.Context, o *OpenTurn, l *turnCheck) (ended bool, err error) {
 	r.out.Checked++
@@ -179,19 +183,19 @@ func (r *round) applyCheck(ctx context.Context, o *OpenTurn, l *turnCheck) (ende
 	}
 	if l.quiet {
 		age, _ := o.age(r.now)
-		r.out.open(age, age <= 2*r.AckWait, r.Wait(age))
+		r.out.open(age, age <= r.MinAge(), r.MinAge()-age)
 		return false, nil
 	}
 	f, err := &l.found, l.err
 	if err == nil && f.Turn != nil && f.Turn.Claim != nil && o.Seq < f.Turn.Claim.Seq {
-		return true, nil // its key has another life, which is a turn of its own here
+		return true, nil // the key has a later claim, which the pages list as another turn
 	}
-	if err == nil && f.formerEnd(o.claim()) {
+	if err == nil && f.endedEarlier(o.claim()) {
 		f.Condition = TurnUnclaimed // to a read that was stale
 	}
 	var resume uint64
 	if err == nil {
-		resume, err = r.resume(ctx, o, f)
+		resume, err = r.handle(ctx, o, f)
 	}
 	if err != nil {
 		if !errors.Is(err, idempotency.ErrTooMany) { // which is about the turn, not about the server
@@ -209,12 +213,12 @@ func (r *round) applyCheck(ctx context.Context, o *OpenTurn, l *turnCheck) (ende
 		return true, nil
 	}
 	o.note(f, resume)
-	r.out.open(f.Age, f.Condition == TurnYoung, r.Wait(f.Age))
+	r.out.open(f.Age, f.Condition == TurnYoung, r.MinAge()-f.Age)
 	return false, nil
 }
 
-// resume does what a turn in its condition needs.
-func (r *round) resume(ctx context.Context, o *OpenTurn, f *Finding) (resume uint64, err error) {
+// handle does what a turn in its condition needs.
+func (r *round) handle(ctx context.Context, o *OpenTurn, f *Finding) (resume uint64, err error) {
 	switch {
 	case f.Condition == TurnEnded && o.Secret && r.Erase != nil:
 		n, err := r.Erase(ctx, f.Key)
@@ -223,7 +227,7 @@ func (r *round) resume(ctx context.Context, o *OpenTurn, f *Finding) (resume uin
 			return 0, fmt.Errorf("sweep: erase the secrets of turn %s: %w", f.Key, err)
 		}
 	case f.Condition.NeedsResume():
-		if resume, err = r.act(ctx, *f); err != nil {
+		if resume, err = r.resumeTurn(ctx, *f); err != nil {
 			return 0, err
 		}
 		r.out.Resumed++

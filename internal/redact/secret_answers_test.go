@@ -17,11 +17,11 @@ import (
 )
 
 // taught is a learner that has learned an answer.
-func taught(tb testing.TB, answer any, question string) *redact.Learner {
+func taught(tb testing.TB, answer any, question string) *redact.SecretAnswers {
 	tb.Helper()
 	data, err := json.Marshal(answer)
 	require.NoError(tb, err)
-	var s redact.Learner
+	var s redact.SecretAnswers
 	require.False(tb, s.Active())
 	s.AddSecret(data, []byte(question))
 	return &s
@@ -134,7 +134,7 @@ func TestOfAnAnswerTooLargeToLookForEverythingIsASecret(t *testing.T) {
 		require.Equal(t, redact.Replacement, s.Text("anything"))
 		require.JSONEq(t, `{"a":"[secret]","b":["[secret]",true]}`, string(s.JSON(json.RawMessage(`{"a":"b","b":[1,true]}`))))
 	}
-	var broken redact.Learner
+	var broken redact.SecretAnswers
 	broken.AddSecret([]byte(`{"a`), nil)
 	require.Equal(t, redact.Replacement, broken.Text("anything"))
 }
@@ -144,7 +144,7 @@ func TestAnswersWithoutStringsHideNothing(t *testing.T) {
 	for _, answer := range []any{nil, true, map[string]any{"status": "cancelled"}, "", "  ", []any{}, "secret"} {
 		require.False(t, taught(t, answer, "").Active(), "%v", answer)
 	}
-	var none *redact.Learner
+	var none *redact.SecretAnswers
 	require.Equal(t, "x", none.Text("x"))
 	require.Equal(t, "x", none.Cut("x"))
 	require.Equal(t, "{", string(none.JSON(json.RawMessage("{"))))
@@ -171,7 +171,7 @@ func TestHostileSecretsAndTextsCostBoundedTime(t *testing.T) {
 }
 
 func BenchmarkTextWithoutSecret(b *testing.B) {
-	var s redact.Learner
+	var s redact.SecretAnswers
 	text := strings.Repeat("a line of output ", 10)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -197,7 +197,7 @@ func FuzzLearner(f *testing.F) {
 		if err != nil || !utf8.ValidString(secret) || !utf8.ValidString(text) {
 			return
 		}
-		var s redact.Learner
+		var s redact.SecretAnswers
 		s.AddSecret(data, nil)
 		if trimmed := strings.TrimSpace(secret); s.Active() && len(trimmed) >= 4 {
 			require.NotContains(t, strings.ReplaceAll(s.Text(text+trimmed+text), redact.Replacement, "\x00"), trimmed)

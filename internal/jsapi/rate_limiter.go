@@ -5,20 +5,22 @@ import (
 	"time"
 )
 
-// Pacer spreads steps over time: after every hundredth of a second's worth it waits for the
+// RateLimiter spreads steps over time: after every hundredth of a second's worth it waits for the
 // clock to catch up, so that work in bulk leaves the server free for turns.
-type Pacer struct {
+type RateLimiter struct {
 	rate  int // steps a second, 0 = no limit
 	batch int
 	done  int
 	start time.Time
 }
 
-// NewPacer returns a pacer of so many steps a second, 0 for no limit.
-func NewPacer(rate int) *Pacer { return &Pacer{rate: rate, batch: max(rate/100, 1), start: time.Now()} }
+// NewRateLimiter returns a pacer of so many steps a second, 0 for no limit.
+func NewRateLimiter(rate int) *RateLimiter {
+	return &RateLimiter{rate: rate, batch: max(rate/100, 1), start: time.Now()}
+}
 
 // Wait counts a step.
-func (p *Pacer) Wait(ctx context.Context) error {
+func (p *RateLimiter) Wait(ctx context.Context) error {
 	p.done++
 	if p.rate <= 0 || p.done%p.batch != 0 {
 		return ctx.Err()

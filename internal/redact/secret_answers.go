@@ -20,10 +20,10 @@ const (
 	longText   = 1 << 10  // bytes from which on a text may have been cut
 )
 
-// Learner redacts the secret answers that one call got in what the call reports. Until it has one it
+// SecretAnswers redacts the secret answers that one call got in what the call reports. Until it has one it
 // does nothing and costs nothing. The zero value is ready, a nil one knows no secret; it is safe for
 // concurrent use.
-type Learner struct {
+type SecretAnswers struct {
 	mu    sync.Mutex // held while learning
 	known atomic.Pointer[known]
 }
@@ -38,14 +38,14 @@ type known struct {
 }
 
 // Active reports whether there is anything to redact.
-func (l *Learner) Active() bool { return l != nil && l.known.Load() != nil }
+func (l *SecretAnswers) Active() bool { return l != nil && l.known.Load() != nil }
 
 // AddSecret records the strings and numbers of a secret answer, and names of its entries that do not read
 // like names of fields. What the payload of its question contains is not secret, and neither are texts
 // that describe the answer (status, action, ids). It must be called before the tool gets the answer.
 //
 // If an answer is too large to search for, every text of the call becomes a secret.
-func (l *Learner) AddSecret(answer, question []byte) {
+func (l *SecretAnswers) AddSecret(answer, question []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
@@ -179,15 +179,15 @@ func (k *known) add(text string) {
 
 // Text redacts secrets in a text. A long one may have been cut within a secret: then the rest of that is
 // redacted too.
-func (l *Learner) Text(text string) string {
+func (l *SecretAnswers) Text(text string) string {
 	if !l.Active() {
 		return text
 	}
 	return l.known.Load().text(text, false)
 }
 
-// Cut is [Learner.Text] of a text that was cut at its end.
-func (l *Learner) Cut(text string) string {
+// Cut is [SecretAnswers.Text] of a text that was cut at its end.
+func (l *SecretAnswers) Cut(text string) string {
 	if !l.Active() {
 		return text
 	}
@@ -211,7 +211,7 @@ func (k *known) text(text string, cut bool) string {
 
 // Value redacts secrets in a JSON value tree, including names of entries, and returns another one: the
 // tree itself is unchanged.
-func (l *Learner) Value(tree any) any {
+func (l *SecretAnswers) Value(tree any) any {
 	if !l.Active() {
 		return tree
 	}
@@ -262,7 +262,7 @@ func (k *known) name(name string) string {
 }
 
 // JSON redacts secrets in a JSON document. One that cannot be read becomes a secret itself.
-func (l *Learner) JSON(data json.RawMessage) json.RawMessage {
+func (l *SecretAnswers) JSON(data json.RawMessage) json.RawMessage {
 	if !l.Active() || len(data) == 0 {
 		return data
 	}

@@ -14,13 +14,33 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// LeaseHeld returns the function that reports whether the message of a lease is still in its stream, as the leader of
+// the stream knows it. A lease on a stream of another prefix is not held.
+func LeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Context, idempotency.Lease) (bool, error) {
+	return func(ctx context.Context, l idempotency.Lease) (bool, error) {
+		if !ofSpace(l, space) {
+			return false, nil
+		}
+		_, err := jsapi.Read(ctx, js.Conn(), l.Stream, jsapi.Get{Seq: l.Seq})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+// ofSpace reports whether a lease names a message of a stream that has leases.
+func ofSpace(l idempotency.Lease, space subjects.Space) bool {
+	return l.Seq != 0 && (l.Stream == space.InStream() || l.Stream == space.TimersStream())
+}
+
 // ConfirmLeaseHeld is [LeaseHeld] for a takeover. A leader that was replaced and does not know it answers that
 // it has no message that was stored since. So a message is gone only if the server that reports it has seen
-// a later one, or as many messages; if the stream does not have so many, as one that was made again, a second look
+// a later one, or as many messages. If the stream does not have so many, as one that was created again, a second read
 // a second later decides.
 func ConfirmLeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Context, idempotency.Lease) (bool, error) {
 	return func(ctx context.Context, l idempotency.Lease) (bool, error) {
-		if l.Seq == 0 || l.Stream != space.InStream() && l.Stream != space.TimersStream() {
+		if !ofSpace(l, space) {
 			return false, nil
 		}
 		held, seen, err := findLease(ctx, js, l)
