@@ -10,20 +10,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/callhost"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // terminalHosts makes a host for each attempt of a call: questions are asked on the terminal, and answers and
-// steps are kept in memory for the duration of the call.
+// steps are kept in memory for the duration of the call. What hosts have to do alike is in package callhost.
 type terminalHosts struct {
+	callhost.Steps
+
 	a      *app
 	json   bool
 	call   *tools.Call
@@ -34,13 +35,11 @@ type terminalHosts struct {
 	prompting sync.Mutex // held while a question is on the terminal
 	mu        sync.Mutex
 	answers   map[string]json.RawMessage
-	steps     map[string]json.RawMessage
 }
 
 func (a *app) newTerminalHosts(cfg *callSettings, call *tools.Call, secret func(tool string) bool) *terminalHosts {
 	return &terminalHosts{
-		a: a, json: cfg.Format == "json", call: call, secret: secret, lines: sync.OnceValue(a.typed),
-		answers: map[string]json.RawMessage{}, steps: map[string]json.RawMessage{},
+		a: a, json: cfg.Format == "json", call: call, secret: secret, lines: sync.OnceValue(a.typed), answers: map[string]json.RawMessage{},
 	}
 }
 
@@ -69,9 +68,8 @@ func (c *terminalHosts) Host(clock *engine.Clock) tools.Host {
 type terminalHost struct {
 	*terminalHosts
 
-	clock    *engine.Clock
-	numbered int // questions without a name
-	shown    int // surfaces without a name
+	clock *engine.Clock
+	names callhost.Names // guarded by mu
 }
 
 // Ask implements [tools.Host].
@@ -79,16 +77,16 @@ func (d *terminalHost) Ask(ctx context.Context, q tools.Question) (tools.Answer,
 	d.clock.Stop()
 	defer d.clock.Go()
 	d.mu.Lock()
-	if q.Name == "" && q.Number == 0 {
-		d.numbered++
-		q.Number = d.numbered
-	}
-	name := events.AskID(q.Name, q.Number)
-	q.Secret = q.Secret || d.secret(q.Tool) || secrets.AsksAs(cmp.Or(q.Component, q.Tool), q.Payload, q.Schema)
+	name, err := d.names.Question(q.Name, q.Number, q.Tool, nil)
 	value, answered := d.answers[name]
 	d.mu.Unlock()
+	if err != nil {
+		return tools.Answer{}, err
+	}
+	q.Secret = q.Secret || d.secret(q.Tool) || secrets.AsksAs(cmp.Or(q.Component, q.Tool), q.Payload, q.Schema)
+	answer := tools.Answer{ID: events.QuestionID(d.call.CallID, name), Value: value, Secret: q.Secret}
 	if answered { // in an earlier attempt
-		return tools.Answer{ID: name, Value: value, Secret: q.Secret}, nil
+		return answer, nil
 	}
 	if d.json || !d.a.terminal {
 		return tools.Answer{}, &events.Error{
@@ -101,29 +99,25 @@ func (d *terminalHost) Ask(ctx context.Context, q tools.Question) (tools.Answer,
 		ctx, cancel = context.WithTimeout(ctx, q.Timeout)
 		defer cancel()
 	}
-	value, err := d.prompt(ctx, name, &q)
-	if err != nil {
+	if answer.Value, err = d.prompt(ctx, name, &q); err != nil {
 		return tools.Answer{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answers[name] = value
+	d.answers[name] = answer.Value
 	if q.Secret {
-		d.call.Secrets.AddSecret(value, q.Payload)
+		d.call.Secrets.AddSecret(answer.Value, q.Payload)
 	}
-	return tools.Answer{ID: name, Value: value, Secret: q.Secret}, nil
+	return answer, nil
 }
 
 // prompt asks a question on the terminal until an answer is valid.
 func (d *terminalHost) prompt(ctx context.Context, name string, q *tools.Question) (json.RawMessage, error) {
 	d.prompting.Lock()
 	defer d.prompting.Unlock()
-	var schema *model.Value
-	if len(q.Schema) > 0 {
-		var err error
-		if schema, err = model.CompileValue(name, q.Schema); err != nil {
-			return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the question is invalid: " + messageOf(err), Err: err}
-		}
+	check, err := callhost.Answers(q)
+	if err != nil {
+		return nil, err
 	}
 	note := ""
 	if q.Secret {
@@ -141,11 +135,11 @@ func (d *terminalHost) prompt(ctx context.Context, name string, q *tools.Questio
 			if !more {
 				return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "question not answered: standard input ended"}
 			}
-			value, why := answerOf(line, schema)
-			if why == "" {
+			value, err := answerOf(line, check)
+			if err == nil {
 				return value, nil
 			}
-			d.stderrf("%s\n", cleanLines(why))
+			d.stderrf("the answer %s\n", cleanLines(messageOf(err)))
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "question not answered in time"}
@@ -155,33 +149,22 @@ func (d *terminalHost) prompt(ctx context.Context, name string, q *tools.Questio
 	}
 }
 
-// answerOf is the value of a typed line: JSON if it is valid JSON, else a text; and why it is invalid.
-func answerOf(line string, schema *model.Value) (value json.RawMessage, why string) {
-	for _, tree := range readings(line) {
-		if schema != nil {
-			conformed, _, violations := schema.Conform(tree)
-			if len(violations) > 0 {
-				why = strings.TrimSuffix(violations[0].String(), ".")
-				continue
-			}
-			tree = conformed
-		}
-		encoded, err := events.AppendJSON(nil, tree)
-		if err != nil {
-			why = messageOf(err)
-			continue
-		}
-		return json.RawMessage(encoded), ""
+// answerOf is the value of a typed line: JSON if it is a valid answer, else the line as text.
+func answerOf(line string, check func(json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	text, err := events.AppendJSON(nil, line)
+	if err != nil {
+		return nil, err
 	}
-	return nil, "invalid answer: " + strings.TrimPrefix(why, ": ")
-}
-
-// readings are the values that a line may have.
-func readings(line string) []any {
 	if tree, err := events.Decode([]byte(line)); err == nil {
-		return []any{tree, line}
+		data, err := events.AppendJSON(nil, tree)
+		if err == nil {
+			data, err = check(data)
+		}
+		if err == nil {
+			return data, nil
+		}
 	}
-	return []any{line}
+	return check(text)
 }
 
 // Show implements [tools.Host].
@@ -190,17 +173,22 @@ func (d *terminalHost) Show(ctx context.Context, s tools.Surface) (string, error
 		return "", context.Cause(ctx)
 	}
 	d.mu.Lock()
-	if s.Name == "" && s.Number == 0 {
-		d.shown++
-		s.Number = d.shown
-	}
+	name, err := d.names.Surface(s.Name, s.Number, s.Tool, nil)
 	d.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
 	d.stderrf("%s shows %s: %s\n", id(d.call.Name), id(cmp.Or(s.Component, s.Tool)), oneLine(s.Payload))
-	return events.SurfaceID(s.Name, s.Number), nil
+	return events.QuestionID(d.call.CallID, name), nil
 }
 
 // Dismiss implements [tools.Host]. Printed text is not removed.
-func (d *terminalHost) Dismiss(context.Context, string) error { return nil }
+func (d *terminalHost) Dismiss(_ context.Context, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _, err := d.names.Displayed(d.call.CallID, id)
+	return err
+}
 
 // Progress implements [tools.Host].
 func (d *terminalHost) Progress(_ context.Context, p tools.Progress) error {
@@ -210,25 +198,6 @@ func (d *terminalHost) Progress(_ context.Context, p tools.Progress) error {
 	}
 	d.stderrf("%s: %s%s\n", id(d.call.Name), percent, clean(d.call.Secrets.Text(p.Message), longestWhere))
 	return nil
-}
-
-// StepResult implements [tools.Host].
-func (d *terminalHost) StepResult(_ context.Context, name string) (result json.RawMessage, done bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	result, done = d.steps[name]
-	return result, done, nil
-}
-
-// StoreStep implements [tools.Host].
-func (d *terminalHost) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if stored, done := d.steps[name]; done {
-		return stored, nil
-	}
-	d.steps[name] = slices.Clone(result)
-	return result, nil
 }
 
 // stderrf writes to standard error.

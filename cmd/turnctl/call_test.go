@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ def paint():
 	require.JSONEq(t, `["red", "[secret]", 1]`, stdout)
 	require.Contains(t, stderr, `paint shows Card: {"state":"asking"}`)
 	require.Contains(t, stderr, `paint asks Card (question color): {"title":"Which?"}`)
-	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> invalid answer: the whole value: expected object, got string`)
+	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> the answer does not match the schema: the whole value: expected object, got string`)
 	require.Contains(t, stderr, "secret")
 
 	code, _, stderr = atTerminal(t, "", "call", "paint", "--workflows", dir)
@@ -71,10 +72,27 @@ def paint():
 func TestAnswerIsJSONIfItFitsElseText(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{`{"a": 1}`: `{"a":1}`, "12": "12", "no": `"no"`, "": `""`, `{"a"`: `"{\"a\""`} {
-		value, why := answerOf(line, nil)
-		require.Empty(t, why)
+		value, err := answerOf(line, func(answer json.RawMessage) (json.RawMessage, error) { return answer, nil })
+		require.NoError(t, err)
 		require.Equal(t, want, string(value))
 	}
+}
+
+func TestCalledToolCannotUseANameTwice(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{
+		"W/oneturn.yaml": "agents: {A: {}}\ntools:\n- {name: paint, agent: A, file: paint.py, effect: replay}\n",
+		"W/paint.py": `import oneturn
+
+
+def paint():
+    oneturn.ask("Card", {}, name="color")
+    return oneturn.ask("Card", {}, name="color")
+`,
+	})
+	code, _, stderr := atTerminal(t, "red\n", "call", "paint", "--workflows", dir)
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "duplicate name color: each question or surface of a call needs a unique name")
 }
 
 // priceService answers quotes on NATS and describes its input.

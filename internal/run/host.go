@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/callhost"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -23,9 +25,8 @@ type host struct {
 	guard redactingHost // what the tool gets
 
 	// Guarded by run.mu.
-	questions, surfaces int                  // numbers given to the last ones without a name
-	tools               map[string]string    // questions and surfaces of the attempt, by id: the tool_name of its event
-	steps               map[string]time.Time // named steps that have begun and are not stored, since when
+	names callhost.Names       // of the questions and surfaces of the attempt
+	steps map[string]time.Time // named steps that have begun and are not stored, since when
 }
 
 // Limits of what one call may have in the journal: answers, later attempts and takeovers read all of it.
@@ -80,7 +81,7 @@ func (h *host) Show(ctx context.Context, s tools.Surface) (string, error) {
 		return "", h.stopped(ctx)
 	}
 	i := interaction{
-		name: s.Name, number: s.Number, tool: s.Tool, component: s.Component, display: s.Display, kind: events.InteractionUISurface, payload: s.Payload,
+		name: s.Name, number: s.Number, tool: h.toolOf(s.Tool), component: s.Component, display: s.Display, kind: events.InteractionUISurface, payload: s.Payload,
 	}
 	id, err := h.nameSurface(&i)
 	if err != nil {
@@ -105,13 +106,11 @@ func (h *host) Dismiss(ctx context.Context, id string) error {
 		return h.stopped(ctx)
 	}
 	r := h.run
-	call, name, ok := events.ParseQuestionID(id)
 	r.mu.Lock()
-	tool, known := h.tools[name]
+	name, tool, err := h.names.Displayed(r.t.CallID, id)
 	r.mu.Unlock()
-	if !ok || call != r.t.CallID || !known {
-		return &events.Error{Code: events.CodeToolError, Op: "dismiss", Msg: fmt.Sprintf(
-			"this call has no question or surface with id %.200q: use the id that Show or Ask returned", id)}
+	if err != nil {
+		return err
 	}
 	e := r.t.interactionEvent(name)
 	e.ToolName = tool
@@ -188,11 +187,14 @@ func (h *host) countStep(name string) error {
 	return count(h.run.usedNames().Steps, name, maxSteps, "steps")
 }
 
+// toolOf returns the tool of a question or surface: the given one, else the one of the call.
+func (h *host) toolOf(tool string) string { return cmp.Or(tool, h.run.t.Binding.Tool) }
+
 // nameQuestion gives a question its id in the call.
 func (h *host) nameQuestion(i *interaction) (string, error) {
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
-	return h.name(i, &h.questions, events.AskID, func(id string) error {
+	return h.names.Question(i.name, i.number, i.tool, func(id string) error {
 		return count(h.run.usedNames().Questions, id, maxQuestions, "questions")
 	})
 }
@@ -201,35 +203,9 @@ func (h *host) nameQuestion(i *interaction) (string, error) {
 func (h *host) nameSurface(i *interaction) (string, error) {
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
-	return h.name(i, &h.surfaces, events.SurfaceID, func(id string) error {
+	return h.names.Surface(i.name, i.number, i.tool, func(id string) error {
 		return count(h.run.usedNames().Surfaces, id, maxSurfaces, "surfaces")
 	})
-}
-
-// name gives an interaction its id in the call, by its name or its number. The mutex is held.
-func (h *host) name(i *interaction, last *int, id func(name string, n int) string, count func(id string) error) (string, error) {
-	if i.tool == "" {
-		i.tool = h.run.t.Binding.Tool
-	}
-	number := i.number
-	if i.name == "" && number == 0 {
-		*last++
-		number = *last
-	}
-	given := id(i.name, number)
-	if _, twice := h.tools[given]; twice {
-		return "", &events.Error{Code: events.CodeToolError, Op: "host", Msg: fmt.Sprintf(
-			"duplicate name %.80s: each question or surface of a call needs a unique name, which is the same in every run; "+
-				"add a counter to a name that repeats, or omit the name", given)}
-	}
-	if err := count(given); err != nil {
-		return "", err
-	}
-	if h.tools == nil {
-		h.tools = map[string]string{}
-	}
-	h.tools[given] = i.tool
-	return given, nil
 }
 
 // count adds an id to the used ids of a call, unless this run or another has used it before.

@@ -36,7 +36,7 @@ const maxSchema = 64 << 10
 // question makes the record of what a tool asks.
 func (h *host) question(ctx context.Context, asks tools.Question) (*question, error) {
 	i := interaction{
-		name: asks.Name, number: asks.Number, tool: asks.Tool, component: asks.Component, display: asks.Display, kind: events.InteractionUITool, payload: asks.Payload,
+		name: asks.Name, number: asks.Number, tool: h.toolOf(asks.Tool), component: asks.Component, display: asks.Display, kind: events.InteractionUITool, payload: asks.Payload,
 	}
 	if asks.Input {
 		i.kind = events.InteractionInputRequest

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/callhost"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -33,18 +34,17 @@ type Host struct {
 	// Variables are the context variables as value trees; [CallTool] and [Host.Keep] change them.
 	Variables map[string]any
 
+	callhost.Steps
+
 	mu       sync.Mutex
-	run      int             // how often the tool was called
-	now      int             // counts questions and passed answers
-	asks     int             // unnamed questions in this run
-	shows    int             // unnamed surfaces in this run
-	names    map[string]bool // used in this run
-	parked   map[int]bool    // runs that ended as parked
+	run      int            // how often the tool was called
+	now      int            // counts questions and passed answers
+	names    callhost.Names // of this run
+	parked   map[int]bool   // runs that ended as parked
 	script   map[string][]scripted
 	asked    []Asked
 	shown    []Shown
 	progress []tools.Progress
-	steps    map[string]json.RawMessage
 }
 
 type scripted struct {
@@ -125,7 +125,7 @@ func (h *Host) Runs() int {
 func (h *Host) NewRun() (run int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asks, h.shows, h.names = 0, 0, map[string]bool{}
+	h.names = callhost.Names{}
 	h.run++
 	return h.run
 }

@@ -7,10 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/callhost"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -21,7 +20,7 @@ func (h *Host) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id, err := h.name(q.Name, q.Number, &h.asks, events.AskID)
+	id, err := h.names.Question(q.Name, q.Number, q.Tool, nil)
 	if err != nil {
 		return tools.Answer{}, err
 	}
@@ -49,32 +48,16 @@ func (h *Host) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 	return tools.Answer{ID: h.toolCallID(ctx, id), Value: a.Answer, Secret: q.Secret}, a.Err
 }
 
-// name returns the id of a question or surface: made of its name or, without one, of its number,
-// the caller's or the next one. An id is used once in a run.
-func (h *Host) name(name string, number int, last *int, id func(string, int) string) (string, error) {
-	if name == "" && number == 0 {
-		*last++
-		number = *last
-	}
-	given := id(name, number)
-	if h.names[given] {
-		return "", &events.Error{Code: events.CodeToolError, Op: "host", Msg: "duplicate name " + given +
-			": each question or surface of a call needs a unique name; add a counter to it, or omit it"}
-	}
-	if h.names == nil {
-		h.names = map[string]bool{}
-	}
-	h.names[given] = true
-	return given, nil
-}
-
 // toolCallID returns the id of a question or surface on the wire.
 func (h *Host) toolCallID(ctx context.Context, id string) string {
-	callID := h.turn()
+	return events.QuestionID(h.callID(ctx), id)
+}
+
+func (h *Host) callID(ctx context.Context) string {
 	if call := tools.CallFrom(ctx); call != nil {
-		callID = call.CallID
+		return call.CallID
 	}
-	return events.QuestionID(callID, id)
+	return h.turn()
 }
 
 // take passes an answer to the run, by the rule of a worker for effect replay: code after an
@@ -132,34 +115,14 @@ func conform(a *Asked, value any) (json.RawMessage, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	if a.Question.Schema == nil {
-		return data, nil
-	}
-	schema, err := model.CompileValue("answer", a.Question.Schema)
-	if err != nil {
-		return wrong(fmt.Errorf("the schema of the question: %w", err))
-	}
-	tree, err := events.Decode(data)
+	check, err := callhost.Answers(&a.Question)
 	if err != nil {
 		return wrong(err)
 	}
-	out, changed, violations := schema.Conform(tree)
-	switch {
-	case len(violations) > 0:
-		return wrong(fmt.Errorf("does not match the schema: %s", violationsText(violations)))
-	case changed:
-		data, err = events.AppendJSON(nil, out)
+	if data, err = check(data); err != nil {
+		return wrong(err)
 	}
-	return data, err
-}
-
-// violationsText describes what is wrong with an answer.
-func violationsText(violations []model.Violation) string {
-	texts := make([]string, len(violations))
-	for i, v := range violations {
-		texts[i] = fmt.Sprintf("%s: expected %s, got %s", cmp.Or(v.Path, "the whole value"), v.Expected, v.GotType)
-	}
-	return strings.Join(texts, "; ")
+	return data, nil
 }
 
 // sameQuestion compares as a worker does: payloads may differ, because real ones have times and
@@ -176,7 +139,7 @@ func (h *Host) Show(ctx context.Context, s tools.Surface) (string, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id, err := h.name(s.Name, s.Number, &h.shows, events.SurfaceID)
+	id, err := h.names.Surface(s.Name, s.Number, s.Tool, nil)
 	if err != nil {
 		return "", err
 	}
@@ -193,10 +156,9 @@ func (h *Host) Dismiss(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, given, _ := events.ParseQuestionID(id)
-	if !h.names[given] || h.toolCallID(ctx, given) != id {
-		return &events.Error{Code: events.CodeToolError, Op: "dismiss", Msg: fmt.Sprintf(
-			"unknown id %.200q: use the id that Show or Ask returned in this run", id)}
+	given, _, err := h.names.Displayed(h.callID(ctx), id)
+	if err != nil {
+		return err
 	}
 	for i := range h.shown {
 		if h.shown[i].ID == given {
@@ -212,29 +174,4 @@ func (h *Host) Progress(ctx context.Context, p tools.Progress) error {
 	defer h.mu.Unlock()
 	h.progress = append(h.progress, p)
 	return ctx.Err()
-}
-
-// StepResult implements [tools.Host].
-func (h *Host) StepResult(ctx context.Context, name string) (json.RawMessage, bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	result, done := h.steps[name]
-	return result, done, ctx.Err()
-}
-
-// StoreStep implements [tools.Host].
-func (h *Host) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if first, done := h.steps[name]; done {
-		return first, nil
-	}
-	if h.steps == nil {
-		h.steps = map[string]json.RawMessage{}
-	}
-	h.steps[name] = bytes.Clone(result)
-	return result, nil
 }
