@@ -102,16 +102,9 @@ func tree(v any) (any, error) {
 func tenant(app string) string { return cmp.Or(app, events.DefaultApp) }
 
 func parseResponse(body []byte) (*Response, error) {
-	m, err := events.Parse(body)
+	e, err := events.ReadResponse(body)
 	if err != nil {
-		return nil, err
-	}
-	if m.Kind != events.KindToolResponse {
-		return nil, fmt.Errorf("it is of kind %.80q", m.Kind)
-	}
-	var e events.ToolResponse
-	if err := m.As(&e); err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // the caller names the record
 	}
 	return &Response{
 		TurnID: TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, ToolCallID: e.ToolCallID,

@@ -249,7 +249,7 @@ func TestEncodedCancelDecodesToItself(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestPeekKindReadsEitherForm(t *testing.T) {
+func TestKindIsReadInEitherForm(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"kind":"cancel"}`:                               "cancel",
@@ -260,11 +260,11 @@ func TestPeekKindReadsEitherForm(t *testing.T) {
 		`{"kind":"resume","data":{"kind":"other"}}`:       "resume",
 		`{}`: "",
 	} {
-		kind, err := events.PeekKind([]byte(body))
+		m, err := events.Parse([]byte(body))
 		require.NoError(t, err, body)
-		require.Equal(t, want, kind, body)
+		require.Equal(t, want, m.Kind, body)
 	}
-	_, err := events.PeekKind([]byte(`{"kind":"x"`))
+	_, err := events.Parse([]byte(`{"kind":"x"`))
 	var syntax *events.SyntaxError
 	require.ErrorAs(t, err, &syntax)
 }

@@ -86,20 +86,16 @@ func (e *Error) Is(target error) bool {
 
 // Sentinels to compare with errors.Is, one for each code.
 var (
-	ErrBadArgs          = &Error{Code: CodeBadArgs}
-	ErrUserError        = &Error{Code: CodeUserError}
-	ErrToolError        = &Error{Code: CodeToolError}
-	ErrTimeout          = &Error{Code: CodeTimeout}
-	ErrGuardrail        = &Error{Code: CodeGuardrail}
-	ErrUnknownTool      = &Error{Code: CodeUnknownTool}
-	ErrNoBinding        = &Error{Code: CodeNoBinding}
-	ErrValidationFailed = &Error{Code: CodeValidationFailed}
-	ErrInterrupted      = &Error{Code: CodeInterrupted}
-	ErrCancelled        = &Error{Code: CodeCancelled}
-	ErrExpired          = &Error{Code: CodeExpired}
-	ErrTooOld           = &Error{Code: CodeTooOld}
-	ErrTooLarge         = &Error{Code: CodeTooLarge}
-	ErrStateCorrupt     = &Error{Code: CodeStateCorrupt}
+	ErrBadArgs      = &Error{Code: CodeBadArgs}
+	ErrUserError    = &Error{Code: CodeUserError}
+	ErrToolError    = &Error{Code: CodeToolError}
+	ErrTimeout      = &Error{Code: CodeTimeout}
+	ErrNoBinding    = &Error{Code: CodeNoBinding}
+	ErrInterrupted  = &Error{Code: CodeInterrupted}
+	ErrCancelled    = &Error{Code: CodeCancelled}
+	ErrExpired      = &Error{Code: CodeExpired}
+	ErrTooLarge     = &Error{Code: CodeTooLarge}
+	ErrStateCorrupt = &Error{Code: CodeStateCorrupt}
 )
 
 // CodeOf returns the code of the first [Error] in err's chain, or "" if there is none.

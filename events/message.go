@@ -73,14 +73,29 @@ func notAnObject(body string, problem error) error {
 	return &SyntaxError{Offset: int64(at), Reason: "expected a JSON object"}
 }
 
-// PeekKind returns the kind of an inbound body, "" if it names none. It decodes the whole body: call
-// [Parse] once if you need more than the kind.
-func PeekKind(body []byte) (string, error) {
+// ReadCall decodes a stored [ToolCall], of a claim or of a question.
+func ReadCall(body []byte) (*ToolCall, error) { return read[ToolCall](body, KindToolCall) }
+
+// ReadResponse decodes a stored [ToolResponse].
+func ReadResponse(body []byte) (*ToolResponse, error) {
+	return read[ToolResponse](body, KindToolResponse)
+}
+
+// ReadCancel decodes a stored [ToolCallCancel].
+func ReadCancel(body []byte) (*ToolCallCancel, error) {
+	return read[ToolCallCancel](body, KindToolCallCancel)
+}
+
+func read[T any](body []byte, kind string) (*T, error) {
 	m, err := Parse(body)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return m.Kind, nil
+	if m.Kind != kind {
+		return nil, m.wrongKind(kind)
+	}
+	event := new(T)
+	return event, m.As(event)
 }
 
 // As stores the event in a struct of this package such as *[ToolResponse]; values of type any
@@ -101,9 +116,13 @@ func (m *Message) As(event any) error {
 // want refuses a message of another kind. A bare body may leave its kind out.
 func (m *Message) want(kind string) error {
 	if m.Kind != "" && m.Kind != kind {
-		return decodeError(fmt.Sprintf("kind is %.80q: expected %q", m.Kind, kind))
+		return m.wrongKind(kind)
 	}
 	return nil
+}
+
+func (m *Message) wrongKind(want string) error {
+	return decodeError(fmt.Sprintf("kind is %.80q: expected %q", m.Kind, want))
 }
 
 func decodeError(msg string) error { return &Error{Code: CodeBadArgs, Op: opDecode, Msg: msg} }

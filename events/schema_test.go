@@ -82,7 +82,7 @@ func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
 	files, err := os.ReadDir("schemas")
 	require.NoError(t, err)
 	require.Len(t, files, len(bodies)+1, "each schema but the envelope has an event here")
-	envelope := compile(t, events.SchemaEnvelope)
+	envelope := compile(t, "envelope")
 	for kind, body := range bodies {
 		v := mustDecode(t, body)
 		require.NoError(t, envelope.Validate(v), kind)
@@ -175,9 +175,9 @@ func TestSchemasRefuseWrongEvents(t *testing.T) {
 		{events.KindExpire, `{"chat_id":"c","key":"a.b.c.0"}`},
 		{events.KindExpire, `{"chat_id":"c","ask":"1"}`},
 		{events.KindExpire, `{"key":"a.b.c.0","ask":"1"}`},
-		{events.SchemaEnvelope, `{"type":"tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02T03:04:05Z"}`},
-		{events.SchemaEnvelope, `{"type":"chat.tool_call","data":{},"timestamp":"2026-01-02T03:04:05Z"}`},
-		{events.SchemaEnvelope, `{"type":"chat.tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02"}`},
+		{"envelope", `{"type":"tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02T03:04:05Z"}`},
+		{"envelope", `{"type":"chat.tool_call","data":{},"timestamp":"2026-01-02T03:04:05Z"}`},
+		{"envelope", `{"type":"chat.tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02"}`},
 	} {
 		require.Error(t, compile(t, c.kind).Validate(mustDecode(t, c.doc)), c.doc)
 	}

@@ -156,8 +156,8 @@ func (h *Handlers) cancelReason(t *turn, known *idempotency.Turn) string {
 			return ""
 		}
 	}
-	var e events.ToolCallCancel
-	if body, err := events.Parse(known.Cancel.Data); err != nil || body.As(&e) != nil {
+	e, err := events.ReadCancel(known.Cancel.Data)
+	if err != nil {
 		return ""
 	}
 	return e.Reason

@@ -291,12 +291,8 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) i
 
 // fromClaim fills r from a stored claim and returns the verdict it holds, if any.
 func fromClaim(r *events.ToolResponse, claim *idempotency.Record) *rejection {
-	body, err := events.Parse(claim.Data)
+	call, err := events.ReadCall(claim.Data)
 	if err != nil {
-		return nil
-	}
-	var call events.ToolCall
-	if err := body.As(&call); err != nil {
 		return nil
 	}
 	r.ToolName, r.Agent, r.WorkflowName = call.ToolName, call.Agent, call.WorkflowName

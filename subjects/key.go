@@ -47,9 +47,6 @@ func (k Key) record(visibility, kind string, id []string) string {
 // PublicRecords matches the public records of the call.
 func (k Key) PublicRecords() string { return public + "." + k.String() + ".>" }
 
-// PrivateRecords matches the private records of the call.
-func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" }
-
 // Records matches all records of the call.
 func (k Key) Records() string { return "*." + k.String() + ".>" }
 

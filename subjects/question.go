@@ -6,12 +6,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// QuestionsOfTurn matches the questions of a call.
-func (k Key) QuestionsOfTurn() string { return k.Public(events.RecordAsk, "*") }
-
 // QuestionsOfChat matches the questions of a chat. The tenant is a token, the chat an id.
 func QuestionsOfChat(appToken, chat string) string {
-	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.QuestionsOfTurn()
+	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, "*")
 }
 
 // QuestionInChat matches the questions of a chat with an id: one for each turn that has asked it. The

@@ -48,7 +48,7 @@ func TestNamesOfQuestionsReadBack(t *testing.T) {
 		asked := key.Public(events.RecordAsk, subjects.Token(ask))
 		appToken := subjects.Token(app)
 		for _, filter := range []string{
-			key.QuestionsOfTurn(), subjects.QuestionsOfChat(appToken, chat), subjects.QuestionInChat(appToken, chat, ask),
+			subjects.QuestionsOfChat(appToken, chat), subjects.QuestionInChat(appToken, chat, ask),
 		} {
 			require.True(t, matches(filter, asked), filter)
 			for _, kind := range []string{events.RecordAck, events.RecordShow, events.RecordDismiss, "tool_call"} {

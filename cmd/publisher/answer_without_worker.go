@@ -45,9 +45,8 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 		if err != nil {
 			return nil, fmt.Errorf("read the question: %w", err)
 		}
-		var e events.ToolCall
-		if m, err := events.Parse(r.Data); err == nil && m.As(&e) == nil && e.ToolCallID == q.ToolCallID && r.Seq > seq {
-			newest, seq = &e, r.Seq
+		if e, err := events.ReadCall(r.Data); err == nil && e.ToolCallID == q.ToolCallID && r.Seq > seq {
+			newest, seq = e, r.Seq
 		}
 	}
 	if newest == nil {
@@ -91,11 +90,11 @@ func runningTurn(ctx context.Context, journal *kvstore.Store, space subjects.Spa
 	if err != nil {
 		return nil, fmt.Errorf("find the turn in the journal: %w", err)
 	}
-	var e events.ToolCall
-	if m, err := events.Parse(claim.Data); err != nil || m.As(&e) != nil || e.ToolCallID != callID {
+	e, err := events.ReadCall(claim.Data)
+	if err != nil || e.ToolCallID != callID {
 		return nil, nil //nolint:nilnil,nilerr // a damaged turn asks nothing
 	}
 	pool := cmp.Or(claim.Meta.Pool, subjects.DefaultPool)
 	e.Answer = &events.AnswerTo{Subject: space.In(pool, events.KindToolCallResponse, e.AppID, e.WorkflowName, e.ChatID)}
-	return &e, nil
+	return e, nil
 }

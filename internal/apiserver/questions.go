@@ -204,8 +204,8 @@ func (s *Server) notAskedYet(ctx context.Context, ref kvstore.QuestionRef, id st
 	case err != nil:
 		return nil, err
 	}
-	var e events.ToolCall
-	if m, err := events.Parse(r.Data); err != nil || m.As(&e) != nil || e.ToolCallID != ref.Call {
+	e, err := events.ReadCall(r.Data)
+	if err != nil || e.ToolCallID != ref.Call {
 		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
 	}
 	return &api.Question{

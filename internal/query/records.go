@@ -15,12 +15,8 @@ var ErrUnreadable = errors.New("the question cannot be read")
 // Call decodes the event of a claim, and reports whether its turn key had been used before.
 // It returns nil when the event cannot be read or its ids do not lead to the key.
 func Call(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, reused bool) {
-	body, err := events.Parse(claim.Data)
-	if err != nil || body.Kind != events.KindToolCall {
-		return nil, false
-	}
-	call = &events.ToolCall{}
-	if body.As(call) != nil {
+	call, err := events.ReadCall(claim.Data)
+	if err != nil {
 		return nil, false
 	}
 	plain := subjects.TurnKey(call.AppID, call.ChatID, call.RunID, call.Turn)
@@ -35,9 +31,8 @@ func Call(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, r
 
 // Question decodes the event of a question of a call, or returns [ErrUnreadable].
 func Question(key subjects.Key, event []byte) (*events.ToolCall, error) {
-	q := &events.ToolCall{}
-	body, err := events.Parse(event)
-	if err != nil || body.Kind != events.KindToolCall || body.As(q) != nil || q.Answer == nil {
+	q, err := events.ReadCall(event)
+	if err != nil || q.Answer == nil {
 		return nil, ErrUnreadable
 	}
 	if subjects.Token(q.AppID) != key.App || subjects.Token(q.ChatID) != key.Chat {
@@ -48,12 +43,8 @@ func Question(key subjects.Key, event []byte) (*events.ToolCall, error) {
 
 // Response decodes a stored response, nil if that is not possible.
 func Response(end *idempotency.Record) *events.ToolResponse {
-	body, err := events.Parse(end.Data)
+	r, err := events.ReadResponse(end.Data)
 	if err != nil {
-		return nil
-	}
-	r := &events.ToolResponse{}
-	if body.As(r) != nil {
 		return nil
 	}
 	return r

@@ -105,18 +105,14 @@ func (r *Run) storedEvent(id string, fresh *events.ToolCall) *events.ToolCall {
 	if asked == nil {
 		return fresh
 	}
-	body, err := events.Parse(asked.Data)
-	if err != nil {
-		return fresh
-	}
-	var e events.ToolCall
-	if body.As(&e) != nil || e.Answer == nil {
+	e, err := events.ReadCall(asked.Data)
+	if err != nil || e.Answer == nil {
 		return fresh
 	}
 	if !sameShown(e.Payload.Shown, fresh.Payload.Shown) {
 		r.cfg.Logger.With(r.t.Attrs()...).Debug("a question shows something else than when it was first asked; what was shown first stays", "question", e.ToolCallID)
 	}
-	return &e
+	return e
 }
 
 // sameShown reports whether a question shows what was stored, apart from the members that every event has.

@@ -60,8 +60,8 @@ func TestResumeGoesToThePoolThatClaimedTheTurn(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		kind, err := events.PeekKind(m.Data)
-		return err == nil && kind == events.KindResume
+		event, err := events.Parse(m.Data)
+		return err == nil && event.Kind == events.KindResume
 	}, 20*time.Second, 20*time.Millisecond)
 }
 

@@ -343,12 +343,8 @@ func succeeded(_ int, event []byte) error {
 
 // payloadOf returns the payload of a response that is a success.
 func payloadOf(event []byte) (any, error) {
-	body, err := events.Parse(event)
+	r, err := events.ReadResponse(event)
 	if err != nil {
-		return nil, err
-	}
-	var r events.ToolResponse
-	if err := body.As(&r); err != nil {
 		return nil, err
 	}
 	if !r.Success {

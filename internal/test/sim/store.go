@@ -135,10 +135,9 @@ func (s *store) Scan(ctx context.Context, key subjects.Key, known []idempotency.
 	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err
 	}
-	public, private := strings.TrimSuffix(key.PublicRecords(), ">"), strings.TrimSuffix(key.PrivateRecords(), ">")
 	var found []idempotency.Record
 	for _, r := range listed {
-		if !s.expired[r.Seq] && (strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private)) {
+		if of, ok := subjects.ParseKey(r.Key); ok && of.Key == key && !s.expired[r.Seq] {
 			found = slices.DeleteFunc(found, func(old idempotency.Record) bool { return old.Key == r.Key }) // replaced
 			found = append(found, r)
 		}

@@ -111,12 +111,11 @@ func (m *Memory) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Rec
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	public, private := strings.TrimSuffix(key.PublicRecords(), ">"), strings.TrimSuffix(key.PrivateRecords(), ">")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []idempotency.Record
 	for _, r := range m.records {
-		if strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private) {
+		if of, ok := subjects.ParseKey(r.Key); ok && of.Key == key {
 			found = append(found, r)
 		}
 	}
