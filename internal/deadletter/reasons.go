@@ -18,7 +18,7 @@ const (
 	ReasonStateCorrupt    = "state_corrupt"
 )
 
-// Headers of a dead letter, beside those of the message itself.
+// Headers of a dead letter, in addition to the headers of the message itself.
 const (
 	HeaderReason   = "Oneturn-Reason"
 	HeaderError    = "Oneturn-Error"

@@ -26,7 +26,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// letterBox is the dead letters of a server of its own.
+// letterBox is the dead letters of a dedicated server.
 type letterBox struct {
 	*deadletter.Stream
 

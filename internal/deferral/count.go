@@ -16,8 +16,8 @@ import (
 // scheduleHashSize is how many characters of a hash are in the id of a schedule.
 const scheduleHashSize = 22
 
-// countDeferred counts what is put aside, by the names of the schedules. Timeouts of open questions, which are in the same
-// stream, do not count, nor do expiries that are put aside.
+// countDeferred counts the deferred messages by the names of their schedules. Timeouts of open questions, which are in
+// the same stream, do not count, nor do deferred expiries.
 func countDeferred(ctx context.Context, js jetstream.JetStream, space subjects.Space) (usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -30,7 +30,7 @@ func countDeferred(ctx context.Context, js jetstream.JetStream, space subjects.S
 		return jsapi.Info(ctx, js.Conn(), space.TimersStream(), space.DeferralTimers(), offset)
 	})
 	if err != nil {
-		return usage{}, fmt.Errorf("count what is put aside: %w", err)
+		return usage{}, fmt.Errorf("count the deferred messages: %w", err)
 	}
 	return use, nil
 }
@@ -54,7 +54,7 @@ func (u *usage) count(space subjects.Space, list func(offset int) (*jsapi.InfoPa
 	}
 }
 
-// scheduleID is the last token of a schedule: what tells a message from others, and [Message.asideBytes].
+// scheduleID is the last token of a schedule: a hash that identifies the message, and the bytes that it counts for.
 func scheduleID(id string, bytes int) string { return id + "-" + strconv.Itoa(bytes) }
 
 // scheduledBytes reads the bytes from the id of a schedule; 0 if it does not name them.

@@ -10,8 +10,11 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Bounds of what is put aside. In all it may hold as many bytes as the inbound stream, from which it comes: what is
-// beyond that is decided, or stays there, so that the inbound stream fills and refuses publishes.
+// This file bounds the deferred messages. [Quota.Take] decides by the last count and the worker's own deferrals since
+// then; refresh counts again when that is due (recountDue), and one caller at a time does (counting).
+
+// Bounds of deferred messages. Together they may have as many bytes as the inbound stream, from which they come: a
+// message beyond that is decided now, or stays there, so that the inbound stream fills and refuses publishes.
 const (
 	maxDeferred  = 50_000    // messages of a tenant
 	tenantShare  = 4         // of the bytes, a tenant may have one part in so many
@@ -19,9 +22,9 @@ const (
 	overhead     = 1 << 10   // bytes of a message besides its data and the headers of its sender
 )
 
-// A look at what is put aside lists all of it, at a cost to the server that grows with it. So a worker
-// looks once in minRecountGap at most, and spends one part in recountShare of its time on it, but looks each maxRecountGap, and
-// while messages are refused one part in refusedRecountShare.
+// A count lists all schedules, at a cost to the server that grows with their number. So a worker counts once in
+// minRecountGap at most, and spends one part in recountShare of its time on it, but counts at least each
+// maxRecountGap. While messages are refused it spends one part in refusedRecountShare.
 const (
 	minRecountGap       = time.Second
 	recountShare        = 100
@@ -29,29 +32,29 @@ const (
 	refusedRecountShare = 20
 )
 
-// Quota bounds what is put aside, for each tenant and in all. It counts the schedules in the stream of the timers,
-// so that the bound holds for all workers and outlives each of them; between two looks a worker adds what it
-// has put aside itself. It is safe for concurrent use.
+// Quota bounds the deferred messages, for each tenant and in total. It counts the schedules in the stream of the timers,
+// so that the bound holds for all workers and outlives each of them; between two counts a worker adds what it
+// defers itself. It is safe for concurrent use.
 type Quota struct {
 	list     func(context.Context) (usage, error)
-	counting chan struct{} // holds something while a caller looks
+	counting chan struct{} // full while a caller counts
 
 	mu      sync.Mutex
-	counted bool      // whether a look was tried
-	next    time.Time // when to look again
-	soon    time.Time // when to look again before a message is refused
-	use     usage     // as of the last look that succeeded, and what was put aside since
-	since   usage     // what was put aside since the last look began
+	counted bool      // whether a count was tried
+	next    time.Time // when to count again
+	soon    time.Time // when to count again before a message is refused
+	use     usage     // as of the last count that succeeded, and what was deferred since
+	since   usage     // what was deferred since the last count began
 }
 
-// usage is how much is put aside.
+// usage is how much is deferred.
 type usage struct {
 	most    int64 // bytes in all, 0 as long as that is not known
 	bytes   int64
 	tenants map[string]tenantUsage // by their tokens; each has taken bytes of all, which bounds them
 }
 
-// tenantUsage is how much of a tenant is put aside.
+// tenantUsage is how much of a tenant is deferred.
 type tenantUsage struct {
 	msgs  int
 	bytes int64
@@ -66,17 +69,16 @@ func newQuota(list func(context.Context) (usage, error)) *Quota {
 	return &Quota{list: list, counting: make(chan struct{}, 1)}
 }
 
-// Take reports whether a message of a tenant with so many bytes of data and of its sender's headers may be put
-// aside, and counts it. The tenant is a token. One call at a time looks at what is put aside, and others decide by
-// what was counted last; they wait only for the first look. An error says that the look failed: then
-// that count decided, too.
+// Take reports whether a message of a tenant with so many bytes of data and of its sender's headers may be deferred,
+// and adds it. The tenant is a token. One call at a time counts the schedules; the others decide by the last count and
+// wait only for the first one. If counting fails, the last count decides and the error is returned as well.
 func (r *Quota) Take(ctx context.Context, app string, bytes int) (bool, error) {
 	size := int64(bytes) + overhead
 	err := r.refresh(ctx, false)
 	if r.take(app, size) {
 		return true, err
 	}
-	// What came back since the last look is still counted.
+	// Messages that were redelivered since the last count are still in it.
 	if errAgain := r.refresh(ctx, true); errAgain != nil {
 		err = errAgain
 	}
@@ -109,7 +111,7 @@ func (u *usage) add(app string, msgs int, bytes int64) {
 	u.bytes += bytes
 }
 
-// refresh looks at what is put aside if it is time to; refused says that a message has no room by the last count.
+// refresh counts if that is due; refused is set if the last count leaves no room for a message.
 func (r *Quota) refresh(ctx context.Context, refused bool) error {
 	known, due := r.recountDue(refused)
 	if !due {
@@ -128,13 +130,13 @@ func (r *Quota) refresh(ctx context.Context, refused bool) error {
 		}
 	}
 	defer func() { <-r.counting }()
-	if _, due := r.recountDue(refused); !due { // another call has looked meanwhile
+	if _, due := r.recountDue(refused); !due { // another call has counted meanwhile
 		return nil
 	}
 	return r.count(ctx)
 }
 
-// count looks at what is put aside.
+// count counts the deferred messages.
 func (r *Quota) count(ctx context.Context) error {
 	r.mu.Lock()
 	r.since = usage{}
@@ -150,14 +152,14 @@ func (r *Quota) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for app, of := range r.since.tenants { // the look may have missed it
+	for app, of := range r.since.tenants { // the count may have missed it
 		counted.add(app, of.msgs, of.bytes)
 	}
 	r.use = counted
 	return nil
 }
 
-// due reports whether there was a look, and whether it is time for one.
+// recountDue reports whether there was a count, and whether it is time for one.
 func (r *Quota) recountDue(refused bool) (known, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

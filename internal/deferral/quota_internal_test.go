@@ -16,19 +16,19 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// looked is a room of two messages without data for each tenant, whose server answers a look after a time.
-type looked struct {
+// slowQuota has room for two messages without data of each tenant, and takes its time to count.
+type slowQuota struct {
 	*Quota
 
-	looks int
-	takes time.Duration
-	err   error
+	counts int
+	takes  time.Duration
+	err    error
 }
 
-func newLooked(takes time.Duration) *looked {
-	l := &looked{takes: takes}
+func newSlowQuota(takes time.Duration) *slowQuota {
+	l := &slowQuota{takes: takes}
 	l.Quota = newQuota(func(context.Context) (usage, error) {
-		l.looks++
+		l.counts++
 		<-time.After(l.takes)
 		return usage{most: 2 * tenantShare * overhead}, l.err
 	})
@@ -36,7 +36,7 @@ func newLooked(takes time.Duration) *looked {
 }
 
 // slots take a message of a tenant each, all at the same time.
-func (l *looked) slots(ctx context.Context, n int, app string) (fit, failed int) {
+func (l *slowQuota) slots(ctx context.Context, n int, app string) (fit, failed int) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for range n {
@@ -56,46 +56,46 @@ func (l *looked) slots(ctx context.Context, n int, app string) (fit, failed int)
 	return fit, failed
 }
 
-func TestOneLookAtWhatIsPutAsideServesAllSlots(t *testing.T) {
+func TestOneCountOfDeferredMessagesServesAllSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLooked(3 * time.Second)
+		l := newSlowQuota(3 * time.Second)
 		began := time.Now()
 		fit, failed := l.slots(t.Context(), 256, "app")
-		require.Equal(t, []int{1, 2, 0}, []int{l.looks, fit, failed})
+		require.Equal(t, []int{1, 2, 0}, []int{l.counts, fit, failed})
 		require.Equal(t, l.takes, time.Since(began))
 	})
 }
 
-// The server has a hundred times as long for other requests as for a look, a minute at most.
-func TestLooksAtWhatIsPutAsideTakeASmallPartOfTheTimeOfTheServer(t *testing.T) {
+// The server has a hundred times as long for other requests as for a count, a minute at most.
+func TestCountsOfDeferredMessagesTakeASmallPartOfTheTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	for takes, rest := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: time.Second, 200 * time.Millisecond: 20 * time.Second, 5 * time.Second: time.Minute,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLooked(takes)
+			l := newSlowQuota(takes)
 			for _, l.err = range []error{nil, errors.New("no answer"), nil} {
-				before := l.looks
+				before := l.counts
 				l.slots(t.Context(), 8, "app")
-				require.Equal(t, before+1, l.looks)
+				require.Equal(t, before+1, l.counts)
 				<-time.After(rest - time.Millisecond)
 				l.slots(t.Context(), 1, "other") // it fits by the last count
-				require.Equal(t, before+1, l.looks, "it rests")
+				require.Equal(t, before+1, l.counts, "it rests")
 				<-time.After(time.Millisecond)
 			}
 		})
 	}
 }
 
-// Each is put aside three times within a minute, as with a grace of 30 s.
-func TestMessagesThatArePutAsideAgainTakeNoMoreRoomThanTheyHave(t *testing.T) {
+// Each is deferred three times within a minute, as with a grace period of 30 s.
+func TestMessagesThatAreDeferredAgainTakeNoMoreRoomThanTheyHave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var live, refused, looks int
+		var live, refused, counts int
 		r := newQuota(func(context.Context) (usage, error) {
 			<-time.After(700 * time.Millisecond)
-			looks++
+			counts++
 			u := usage{most: 1 << 30}
 			u.add("app", live, int64(live)*overhead)
 			return u, nil
@@ -113,54 +113,54 @@ func TestMessagesThatArePutAsideAgainTakeNoMoreRoomThanTheyHave(t *testing.T) {
 			}
 		}
 		require.Zero(t, refused)
-		require.Equal(t, 2, looks)
+		require.Equal(t, 2, counts)
 		for range maxDeferred {
 			_, _ = r.Take(t.Context(), "app", 0)
 		}
-		require.Equal(t, 2, looks, "what is refused has the server look for a small part of the time, too")
+		require.Equal(t, 2, counts, "refused messages have the server count for a small part of the time, too")
 	})
 }
 
-// While one call looks, and when the look fails, the others are decided by the last count and what was put aside since.
-func TestLastCountDecidesWhileWhatIsPutAsideIsCounted(t *testing.T) {
+// While one call counts, and when that fails, the others are decided by the last count and what was deferred since.
+func TestLastCountDecidesWhileDeferredMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLooked(time.Second)
+		l := newSlowQuota(time.Second)
 		l.slots(t.Context(), 1, "app")
 		<-time.After(time.Minute)
-		looking := make(chan struct{})
-		go func() { defer close(looking); l.slots(t.Context(), 1, "looks") }()
+		counted := make(chan struct{})
+		go func() { defer close(counted); l.slots(t.Context(), 1, "counts") }()
 		synctest.Wait()
 		began := time.Now()
 		fit, failed := l.slots(t.Context(), 5, "app")
 		require.Equal(t, []int{1, 0}, []int{fit, failed}, "the second message of two")
 		require.Zero(t, time.Since(began))
-		<-looking
+		<-counted
 		fit, _ = l.slots(t.Context(), 5, "app")
-		require.Equal(t, 1, fit, "the look has counted none, and one was put aside meanwhile")
+		require.Equal(t, 1, fit, "none is counted, and one was deferred meanwhile")
 
 		<-time.After(time.Minute)
 		l.err = errors.New("no answer")
 		fit, failed = l.slots(t.Context(), 5, "app")
-		require.Equal(t, []int{3, 0, 1}, []int{l.looks, fit, failed})
+		require.Equal(t, []int{3, 0, 1}, []int{l.counts, fit, failed})
 		fit, failed = l.slots(t.Context(), 5, "other")
-		require.Equal(t, []int{3, 2, 0}, []int{l.looks, fit, failed})
+		require.Equal(t, []int{3, 2, 0}, []int{l.counts, fit, failed})
 	})
 }
 
-// A worker that starts while the server does not answer knows of nothing but what it puts aside itself.
-func TestWorkerThatCannotCountWhatIsPutAsideBoundsWhatItPutsAside(t *testing.T) {
+// A worker that starts while the server does not answer knows only what it defers itself.
+func TestWorkerThatCannotCountDeferredMessagesBoundsItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLooked(time.Second)
+		l := newSlowQuota(time.Second)
 		l.err = errors.New("no answer")
 		fit, failed := l.slots(t.Context(), maxDeferred+10, "app")
-		require.Equal(t, []int{1, maxDeferred, 1}, []int{l.looks, fit, failed})
+		require.Equal(t, []int{1, maxDeferred, 1}, []int{l.counts, fit, failed})
 	})
 }
 
 // The server lists so many schedules in one reply and no more.
-func TestAllThatIsPutAsideIsCountedHoweverManyRepliesItTakes(t *testing.T) {
+func TestAllDeferredMessagesAreCountedHoweverManyRepliesItTakes(t *testing.T) {
 	t.Parallel()
 	space, err := subjects.New("oneturn")
 	require.NoError(t, err)

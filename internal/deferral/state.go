@@ -25,11 +25,11 @@ type State struct {
 	Turns   []subjects.Key      // that a closed message may be the lease of
 }
 
-// Read makes of a message that was deferred what it was before: as old, and with its data open.
-// What the headers claim about its age never makes it younger than it is. An error of a sealed message leaves it Closed.
+// Read restores a message that was deferred: its age, and its data unsealed. The age that the headers claim never makes
+// it younger than it is. An error of a sealed message leaves it Closed.
 func Read(m *inbound.Message, space subjects.Space, keys *secrets.Keys) (State, error) {
 	s := State{Arrived: m.Stored, Size: len(m.Data)}
-	subject := m.Subject // that of the seal
+	subject := m.Subject // the one that the seal is bound to
 	s.ByWorker = onAnswers(m, space)
 	deferred := m.Header.Get(HeaderDeferred)
 	if deferred == "" {
@@ -54,7 +54,7 @@ func Read(m *inbound.Message, space subjects.Space, keys *secrets.Keys) (State, 
 	return s, nil
 }
 
-// onAnswers makes of the subject of a deferred answer that of any answer, and reports whether
+// onAnswers replaces the subject of a deferred answer by the one of any answer, and reports whether
 // only a worker can have published it.
 func onAnswers(m *inbound.Message, space subjects.Space) bool {
 	in, _ := space.ParseIn(m.Subject)

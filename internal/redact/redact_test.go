@@ -15,14 +15,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleSet_JSON() {
 	s := redact.ByLine(`it's "secret"`)
-	fmt.Println(string(s.JSON(json.RawMessage(`{"said":"it's \u0022secret\u0022","n":1}`))))
-	// Output: {"said":"[secret]","n":1}
+	fmt.Println(string(s.JSON(json.RawMessage(`{"text":"it's \u0022secret\u0022","n":1}`))))
+	// Output: {"text":"[secret]","n":1}
 }
 
 func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 	t.Parallel()
 	s := redact.ByLine(`a&"b/c`, "short", "abc")
-	for said, want := range map[string]string{
+	for value, want := range map[string]string{
 		`"x a&\"b/c y"`:                `"x [secret] y"`,
 		`"a\u0026\u0022b\/c"`:          `"[secret]"`,
 		`["\u0073hort",{"short":1}]`:   `["[secret]",{"[secret]":1}]`,
@@ -31,7 +31,7 @@ func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 		`"\\"`:                         `"\\"`,
 		`12`:                           `12`,
 	} {
-		require.Equal(t, want, string(s.JSON(json.RawMessage(said))))
+		require.Equal(t, want, string(s.JSON(json.RawMessage(value))))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // InlineLimit is the largest payload in bytes that a record holds itself; a larger one is
-// stored as a blob before the record that names it (design 4).
+// stored as a blob before the record that names it.
 const InlineLimit = 256 << 10
 
 // headroom is what subject and headers of a message may take of max_payload, in bytes.
@@ -83,7 +83,7 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 }
 
 // put stores data under a name that its content completes, so that a second try is the same
-// blob. One that was just stored is left alone. An older one may be that of a former turn of the key, and
+// blob. One that was just stored is not written again. An older one may belong to an earlier turn of the key, and
 // would expire before the record that is about to name it: it is stored again.
 func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
 	blob := events.Blob{SHA256: Hash(data), Size: len(data)}
@@ -123,7 +123,7 @@ func (b *Blobs) renew(ctx context.Context, blob events.Blob, data []byte) error 
 	return err
 }
 
-// hasTimeout bounds the look whether a blob is there.
+// hasTimeout bounds reading whether a blob is there.
 const hasTimeout = 2 * time.Second
 
 // youngPart of its time to live is how old a blob may be to be left alone: an hour of ten days, which is

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Read returns a blob with a name and a hash in hex. It fails with [ErrBlobGone] only if the leader says so.
+// Read returns a blob with a name and a hash in hex. It fails with [ErrBlobGone] only if the leader lacks it.
 func (b *Blobs) Read(ctx context.Context, name, sum string) ([]byte, error) {
 	return b.get(ctx, name, sum)
 }
@@ -41,7 +41,7 @@ func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
 func (b *Blobs) fromReplica(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	return b.store.GetBytes(ctx, name) //nolint:wrapcheck // the caller says which blob it is
+	return b.store.GetBytes(ctx, name) //nolint:wrapcheck // the caller names the blob
 }
 
 // fromLeader reads a blob from the leader, chunk by chunk.
@@ -71,7 +71,7 @@ func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
 	case err != nil:
 		return err
 	case now.NUID != nuid:
-		return errors.New("it was written over while it was read")
+		return errors.New("it was overwritten while it was read")
 	}
 	return fmt.Errorf("%w: its content is not stored", ErrBlobGone)
 }
@@ -100,7 +100,7 @@ var ErrBlobGone = errors.New("the stored arguments are gone or damaged")
 func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
 	object, ok := stored.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%w: they are no object", ErrBlobGone)
+		return nil, fmt.Errorf("%w: they are not a JSON object", ErrBlobGone)
 	}
 	name, _ := object["$blob"].(string)
 	sum, _ := object["sha256"].(string)
@@ -114,7 +114,7 @@ func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, store
 		}
 		tree, err := events.Decode(data)
 		if object, ok = tree.(map[string]any); !ok {
-			return fmt.Errorf("%w: blob %s is no object: %w", ErrBlobGone, name, err)
+			return fmt.Errorf("%w: blob %s is not a JSON object: %w", ErrBlobGone, name, err)
 		}
 		return nil
 	})

@@ -60,11 +60,11 @@ func (b *Blobs) writeOver(ctx context.Context, name string, data []byte) error {
 	case err == nil && before != nil:
 		b.forget(ctx, before.NUID)
 	}
-	return err // of unknown outcome: either content may be that of the name
+	return err // of unknown outcome: the name may refer to either content
 }
 
 // writeChunks stores the chunks of a content in their order: none is sent again by itself, which would
-// change it. It waits for the answers to all that it has sent, so that nothing is stored behind a purge.
+// change it. It waits for the answers to all that it has sent, so that nothing is stored after a purge.
 func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte) error {
 	stored := make([]jetstream.PubAckFuture, len(chunks))
 	for i, data := range chunks {
@@ -88,7 +88,7 @@ func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte
 	return failed
 }
 
-// writeEntry makes a content that of its name.
+// writeEntry makes a name refer to a content.
 func (b *Blobs) writeEntry(ctx context.Context, info jetstream.ObjectInfo) error {
 	data, err := json.Marshal(info)
 	if err != nil {

@@ -7,8 +7,8 @@ type Documents interface {
 	// Read returns the document under a key and its revision, as the leader knows them. It is nil
 	// when there is none (any more).
 	Read(ctx context.Context, key string) (data []byte, revision uint64, err error)
-	// Write replaces the document of a revision and returns that of the new one; with
-	// [jetstream.ErrKeyExists] another one is there.
+	// Write replaces the document of a revision and returns the new revision. With
+	// [jetstream.ErrKeyExists] another revision is there.
 	Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error)
 	// Name is the bucket, for messages.
 	Name() string

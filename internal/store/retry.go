@@ -17,14 +17,14 @@ import (
 const (
 	// writePause is how long to wait before it is tried again.
 	writePause = 200 * time.Millisecond
-	// retryLog is how often a line of the log says that it is still tried.
+	// retryLog is how often the log reports that an operation is still retried.
 	retryLog = 30 * time.Second
-	// drainWrite is how long it is still tried after the worker has told its tools to stop.
+	// drainWrite is how long it is still tried after the tools of the worker were stopped.
 	drainWrite = time.Second
 )
 
-// Retries tells of reads and writes outside the journal that have no outcome. The zero value
-// tells nobody.
+// Retries repeats reads and writes outside the journal that have no outcome, and reports them. The zero value
+// reports nothing.
 type Retries struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
@@ -32,8 +32,8 @@ type Retries struct {
 	Pause func(ctx context.Context) error
 }
 
-// ErrContended says that somebody else was first; that is no fault.
-var ErrContended = errors.New("somebody else has written in between")
+// ErrContended is the error of a write that another writer preceded. It is retried and not logged.
+var ErrContended = errors.New("another writer was faster")
 
 // Decided reports whether trying again cannot help.
 func Decided(err error) bool {
@@ -43,14 +43,14 @@ func Decided(err error) bool {
 
 // Until tries until there is an outcome, or ctx ends: then its cause is in the error.
 func (r Retries) Until(ctx context.Context, bucket, object string, try func() error) error {
-	var said time.Time
+	var logged time.Time
 	for {
 		err := try()
 		if Decided(err) {
 			return err
 		}
 		if !errors.Is(err, ErrContended) && ctx.Err() == nil {
-			r.report(bucket, object, err, &said)
+			r.report(bucket, object, err, &logged)
 		}
 		if errPause := r.pause(ctx); errPause != nil {
 			return errors.Join(errPause, err)
@@ -58,13 +58,13 @@ func (r Retries) Until(ctx context.Context, bucket, object string, try func() er
 	}
 }
 
-func (r Retries) report(bucket, object string, err error, said *time.Time) {
+func (r Retries) report(bucket, object string, err error, logged *time.Time) {
 	if r.Metrics != nil {
 		r.Metrics.StoreRetries.WithLabelValues(bucket).Inc()
 	}
-	if now := time.Now(); r.Logger != nil && now.Sub(*said) >= retryLog {
-		*said = now
-		r.Logger.Warn("a bucket does not answer; it is tried again", "bucket", bucket, "object", object, "err", events.LogText(err))
+	if now := time.Now(); r.Logger != nil && now.Sub(*logged) >= retryLog {
+		*logged = now
+		r.Logger.Warn("a bucket does not answer; it is retried", "bucket", bucket, "object", object, "err", events.LogText(err))
 	}
 }
 
@@ -82,9 +82,9 @@ func (r Retries) pause(ctx context.Context) error {
 	}
 }
 
-// Context is the context of work outside the journal: that of the lease, and it ends soon
-// after that of the tools, with the same cause, such as [ErrDraining]. What is left undone then
-// is done by the next worker, or the response says that it was not.
+// Context returns the context of work outside the journal: it ends with the lease, and soon after the context of
+// the tools, with the same cause, such as the drain of the worker. What is not done by then is done by the next
+// worker, or the response reports that it was not.
 func Context(lease, tools context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(lease)
 	stop := context.AfterFunc(tools, func() {
@@ -97,9 +97,8 @@ func Context(lease, tools context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// Refused returns the error of a write that a bucket has decided against and always will
-// unless its limits change, nil if err decides nothing. A disk or an account that is full is
-// no such decision: the journal waits for room then, too.
+// Refused returns the error of a write that a bucket refuses, and will refuse again unless its limits change, nil if
+// err does not decide that. A full disk or account does not: the journal waits for room then, too.
 func Refused(err error, bucket, fix string) error {
 	why := jsapi.Refused(err)
 	if why == "" {

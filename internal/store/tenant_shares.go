@@ -15,29 +15,30 @@ const (
 	maxTenants   = 4_096   // that are counted
 )
 
-// Shares shares the room of the store out among tenants. A tenant may have more stored while it has had less
-// stored of late than is left: alone with a second tenant it gets half of what there is. A tenant that is the only one
+// Shares divides the room of the store among tenants. A tenant may have more stored while it has recently had less
+// stored than is left: alone with a second tenant it gets half of what there is. A tenant that is the only one
 // has all of it. It is safe for concurrent use; the zero value is ready.
 type Shares struct {
 	mu    sync.Mutex
 	of    map[string]*stored // by the token of the tenant
-	look  uint64             // at the store, after which
-	since int64              // bytes were taken by all
+	read  uint64             // number of the last read of the store's usage
+	since int64              // bytes that all tenants have taken since
 }
 
-// stored is what a tenant has had stored of late.
+// stored is what a tenant has recently had stored.
 type stored struct {
 	bytes   float64
 	at      time.Time // of that count
 	refused time.Time // when there was no share last
 }
 
-// Take counts so many bytes for a tenant, and reports whether it has a share of what is left as of a look at the store.
-func (s *Shares) Take(app string, bytes, left int64, look uint64, now time.Time) bool {
+// Take counts so many bytes for a tenant, and reports whether it has a share of what was left when the usage of the
+// store was last read. The reads are numbered.
+func (s *Shares) Take(app string, bytes, left int64, read uint64, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if look != s.look {
-		s.look, s.since = look, 0
+	if read != s.read {
+		s.read, s.since = read, 0
 	}
 	one := s.tenant(app, now)
 	left -= s.since
@@ -87,7 +88,7 @@ func (s *Shares) tenant(app string, now time.Time) *stored {
 	return one
 }
 
-// others reports whether another tenant has had anything stored of late, or wanted to.
+// others reports whether another tenant has recently had anything stored, or wanted to.
 func (s *Shares) others(app string, now time.Time) bool {
 	for other, one := range s.of {
 		if other == app {

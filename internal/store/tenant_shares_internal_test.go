@@ -49,7 +49,7 @@ func TestTenantLeavesAsMuchOfTheStoreAsItTakes(t *testing.T) {
 	}
 }
 
-// TestOnlyTenantHasTheWholeStore: and no more than that between two looks.
+// TestOnlyTenantHasTheWholeStore: and no more than that between two reads.
 func TestOnlyTenantHasTheWholeStore(t *testing.T) {
 	t.Parallel()
 	var s Shares

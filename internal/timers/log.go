@@ -8,7 +8,7 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
-// logThrottled is [Handlers.often] for messages that are due: whose they are is in their subjects.
+// logThrottled logs a line about a message that is due, at a bounded rate for each tenant. The subject names the tenant.
 func (t *Timers) logThrottled(m *inbound.Message, level slog.Level, msg, kind string, args ...any) {
 	s, app := t.Sweep, ""
 	if key, _, ok := s.Space.ParseAskDue(m.Subject); ok {

@@ -30,8 +30,12 @@ func backoff(m *inbound.Message, first time.Duration) time.Duration {
 	return min(first<<min(max(m.Lease.Delivery, 1)-1, doublings), longest)
 }
 
-// expire gives the end of the time for an answer to the workers of the question's pool, who
-// decide what becomes of it: here it is not known whether the tool can run. The message is
+// This file publishes what is due into the inbound stream: the expiry of a question (expire), and a message that was
+// deferred (again). Both end in passOn, which acknowledges the schedule's message once the other one is stored; its
+// message id makes repeats duplicates.
+
+// expire passes the end of the time for an answer to the workers of the question's pool, which
+// decide the outcome: here it is not known whether the tool can run. The message is
 // acknowledged when theirs is stored, and theirs is stored once.
 func (t *Timers) expire(ctx context.Context, m *inbound.Message, key subjects.Key, ask string) inbound.Disposition {
 	body, err := events.Parse(m.Data)
@@ -49,7 +53,7 @@ func (t *Timers) expire(ctx context.Context, m *inbound.Message, key subjects.Ke
 		Pool: cmp.Or(e.Pool, subjects.DefaultPool), Kind: events.KindExpire, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat,
 	})
 	if !ok {
-		return t.dead(m, deadletter.ReasonSubjectMismatch, fmt.Errorf("pool %.80q is none", e.Pool))
+		return t.dead(m, deadletter.ReasonSubjectMismatch, fmt.Errorf("invalid pool %.80q", e.Pool))
 	}
 	return t.passOn(ctx, m, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data})
 }
@@ -58,8 +62,8 @@ func (t *Timers) expire(ctx context.Context, m *inbound.Message, key subjects.Ke
 // at the same moment.
 const timerBatch = 250 * time.Millisecond
 
-// again publishes a message that was put aside on its inbound subject. Those that come at the same moment
-// are spread over the time until the next ones do: turns that run would have to wait for all of them.
+// again publishes a deferred message on its inbound subject. Messages that are due at the same moment
+// are spread over the time until the next ones are: running turns would have to wait for all of them.
 func (t *Timers) again(ctx context.Context, m *inbound.Message, subject string) inbound.Disposition {
 	if m.Slot != nil {
 		m.Slot.Release()
@@ -87,7 +91,7 @@ func (t *Timers) passOn(ctx context.Context, due *inbound.Message, in *nats.Msg)
 			return inbound.NakAfter(0) // the worker stops
 		}
 		if due.Lease.Delivery <= 1 {
-			t.logThrottled(due, slog.LevelWarn, "a message that is due could not be published; it comes back", "", "subject", throttle.Cut(in.Subject), "err", events.LogText(err))
+			t.logThrottled(due, slog.LevelWarn, "a message that is due could not be published; it will be redelivered", "", "subject", throttle.Cut(in.Subject), "err", events.LogText(err))
 		}
 		return inbound.NakAfter(backoff(due, firstRetry))
 	}

@@ -20,7 +20,7 @@ func ScheduleExpiry(js jetstream.JetStream, space subjects.Space) func(ctx conte
 	return func(ctx context.Context, e *events.Expire) error {
 		key, ok := subjects.ParseCall(e.Key)
 		if !ok {
-			return fmt.Errorf("schedule the expiry of %.200q: key %.300q is none of the journal", e.ToolCallID, e.Key)
+			return fmt.Errorf("schedule the expiry of %.200q: %.300q is not a key of the journal", e.ToolCallID, e.Key)
 		}
 		if e.ExpiresAt.IsZero() {
 			return fmt.Errorf("schedule the expiry of %.200q: %w", e.ToolCallID, errNoEnd)
@@ -38,5 +38,5 @@ func ScheduleExpiry(js jetstream.JetStream, space subjects.Space) func(ctx conte
 	}
 }
 
-// errNoEnd says that a question is open for as long as its turn.
-var errNoEnd = errors.New("it has no end")
+// errNoEnd is the error of a question without an expiry, which stays open as long as its turn.
+var errNoEnd = errors.New("expires_at is not set")

@@ -20,18 +20,17 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
-// Timers handles what schedules deliver. Of sweeps one message goes round, from schedule to
-// worker and back. Whoever gets it sweeps, so that one worker does at a time, and goes on from what
-// the last one has left in Pages. Ends of the time to answer a question go on to the workers of its pool, any
-// number at a time. All exported fields are required.
+// Timers handles what schedules deliver. There is one message for sweeps: the worker that receives it sweeps, so that
+// one worker does at a time, continues from what the last one has left in Pages, and schedules it again. The end of
+// the time to answer a question is passed to the workers of its pool, any number at a time. All exported fields are
+// required.
 type Timers struct {
 	Sweep   *sweep.Sweep
 	Pages   sweep.Pages
 	Dead    deadletter.Store
 	Metrics *metrics.Metrics
 	Sweeps  *metrics.Sweep
-	// Interval is from the end of one sweep to the next. A worker with less than 0 sweeps
-	// nothing, and leaves that to others.
+	// Interval is from the end of one sweep to the next. A worker with less than 0 never sweeps.
 	Interval time.Duration
 
 	lines throttle.Lines
@@ -41,8 +40,8 @@ type Timers struct {
 // sweep of the whole journal; nothing else reads it.
 const sweepBody = `{"from":0}`
 
-// Ensure schedules a sweep unless one is scheduled. A sweep that is
-// being done replaces the schedule by its own.
+// Ensure schedules a sweep unless one is scheduled. A running sweep
+// replaces that schedule by its own.
 func (t *Timers) Ensure(ctx context.Context) error {
 	err := t.schedule(ctx, true)
 	var api *jetstream.APIError
@@ -71,14 +70,14 @@ func (t *Timers) schedule(ctx context.Context, first bool) error {
 	return nil
 }
 
-// Handle deals with one message that is due. ctx ends when the worker stops.
-// A panic leaves the message to come back.
+// Handle handles one message that is due. ctx ends when the worker stops.
+// After a panic the message is redelivered.
 func (t *Timers) Handle(ctx context.Context, m *inbound.Message) (d inbound.Disposition) {
 	s := t.Sweep
 	defer func() {
 		if p := recover(); p != nil {
 			t.Metrics.Panics.Inc()
-			t.logThrottled(m, slog.LevelError, "a handler panicked; the message comes back", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
+			t.logThrottled(m, slog.LevelError, "a handler panicked; the message will be redelivered", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = inbound.Left()
 		}
@@ -109,22 +108,22 @@ func (t *Timers) runSweep(ctx context.Context, m *inbound.Message) inbound.Dispo
 	case errors.Is(err, errOtherSweep):
 		return inbound.Acked()
 	case m.Held.Err() != nil:
-		return inbound.Left() // it is somebody else's now
+		return inbound.Left() // another worker owns the message now
 	case ctx.Err() != nil:
-		return inbound.NakAfter(0) // another worker goes on from the same state
+		return inbound.NakAfter(0) // another worker continues from the same state
 	case err != nil:
-		s.Logger.Warn("the sweep failed; it is tried again", "err", err)
+		s.Logger.Warn("the sweep failed; it is retried", "err", err)
 		return inbound.NakAfter(max(s.AckWait, t.Interval/5))
 	}
 	if err := t.schedule(ctx, false); err != nil {
-		s.Logger.Warn("the sweep is repeated", "err", err)
+		s.Logger.Warn("the next sweep could not be scheduled; this one is repeated", "err", err)
 		return inbound.NakAfter(s.AckWait)
 	}
 	return inbound.Acked()
 }
 
-// errOtherSweep says that another sweep is due or being done.
-var errOtherSweep = errors.New("another sweep is being done")
+// errOtherSweep is the error of a sweep while another one is due or running.
+var errOtherSweep = errors.New("another sweep is running")
 
 func (t *Timers) sweep(ctx context.Context, m *inbound.Message) error {
 	s := t.Sweep
@@ -133,7 +132,7 @@ func (t *Timers) sweep(ctx context.Context, m *inbound.Message) error {
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
-	if first == nil || first.Seq != m.Lease.Seq { // an older one is being done; or this one is settled already
+	if first == nil || first.Seq != m.Lease.Seq { // an older one is running, or this one is settled already
 		return errOtherSweep
 	}
 	swept, err := s.Run(ctx, t.Pages, m.Stored, sweep.Scope{}, func(ctx context.Context, f sweep.Finding) (uint64, error) {
@@ -150,14 +149,14 @@ func (t *Timers) sweep(ctx context.Context, m *inbound.Message) error {
 		return err
 	}
 	t.Sweeps.Observe(swept.Open, swept.Failed, swept.Oldest, time.Since(start))
-	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "looked", swept.Checked, "oldest", swept.Oldest.Round(time.Second),
+	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "checked", swept.Checked, "oldest", swept.Oldest.Round(time.Second),
 		"resumed", swept.Resumed, "erased", swept.Erased, "failed", swept.Failed, "ms", time.Since(start).Milliseconds())
 	return nil
 }
 
 func (t *Timers) dead(m *inbound.Message, reason string, cause error) inbound.Disposition {
 	if err := t.Dead.Put(m.Held, m, reason, cause); err != nil {
-		t.logThrottled(m, slog.LevelError, "a dead letter could not be stored; the message comes back", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
+		t.logThrottled(m, slog.LevelError, "a dead letter could not be stored; the message will be redelivered", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
 		return inbound.Left()
 	}
 	t.Metrics.Dead.WithLabelValues(reason).Inc()

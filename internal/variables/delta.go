@@ -34,7 +34,7 @@ func (d Delta) Names() []string {
 	return slices.Compact(names)
 }
 
-// Without returns the delta without the variables of some names, and those of the names that it had, sorted.
+// Without returns the delta without the variables of some names, and which of these names it had, sorted.
 func (d Delta) Without(names map[string]any) (_ Delta, dropped []string) {
 	taken := func(name string) bool { _, ok := names[name]; return ok }
 	if dropped = slices.DeleteFunc(d.Names(), func(name string) bool { return !taken(name) }); len(dropped) == 0 {

@@ -1,5 +1,8 @@
 package variables
 
+// This file is the stored form of the variables of a chat: its entries, the changes that are staged in it, and how
+// merging a change, overlaying a snapshot and the bounds work. It does no I/O.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -43,7 +46,7 @@ type variable struct {
 type staged struct {
 	Turn  string `json:"turn"`  // journal key of the call
 	Nonce string `json:"nonce"` // of the run
-	Token uint64 `json:"token"` // of the run: an older response belongs to a former life of the key
+	Token uint64 `json:"token"` // of the run: an older response belongs to an earlier turn of the key
 	Seq   uint64 `json:"seq"`   // of the delta
 	Edit  edit   `json:"edit"`
 }
@@ -101,7 +104,7 @@ func (d document) with(e edit, seq uint64) document {
 	return next
 }
 
-// values returns the variables over those of a snapshot as a value tree.
+// values returns the variables of a snapshot, overwritten by the ones of the document, as a value tree.
 func (d document) values(snapshot map[string]any) (map[string]any, error) {
 	vars := make(map[string]any, len(d)+len(snapshot))
 	maps.Copy(vars, snapshot)
@@ -138,16 +141,16 @@ func (d document) encode(key string, limit int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// outcome says what became of a staged change, by the response of its turn.
+// outcome is the outcome of a staged change, by the response of its turn.
 type outcome int
 
 const (
 	undecided outcome = iota // the turn has no response yet
-	counts                   // the response is that of the run
+	counts                   // the run has stored the response
 	dropped                  // the response is another run's, or does not name the change
 )
 
-// outcomeOf judges a staged change by the response of its turn.
+// outcomeOf decides a staged change by the response of its turn.
 func (s *staged) outcomeOf(end *idempotency.Record) outcome {
 	switch {
 	case end.Seq < s.Token:

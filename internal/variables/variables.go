@@ -18,11 +18,11 @@ import (
 // Store holds the context variables of chats. [Variables] is the real one.
 //
 // A change is staged before the response of its turn is stored, and merged after that: the
-// response decides whether it counts. Whoever loads or stages finds what a worker that died in
-// between has left, and merges it.
+// response decides whether it counts. A Load or Stage that finds a change of a worker that died in
+// between merges it.
 type Store interface {
-	// Load returns the variables of a chat as a value tree, empty when it has none: the stored
-	// ones, and those of the snapshot of an event, nil if it has none. It tries until ctx ends,
+	// Load returns the variables of a chat as a value tree, empty when it has none: the variables of the
+	// snapshot of an event, nil if it has none, and the stored ones. It tries until ctx ends,
 	// except for what cannot be read: [events.ErrStateCorrupt]. snapshot is not modified.
 	Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error)
 	// Stage stores a change that does not count yet, with all the room that merging it takes. It
@@ -30,7 +30,7 @@ type Store interface {
 	// merged: [events.ErrStateCorrupt].
 	Stage(ctx context.Context, app, chat string, c Change) error
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
-	// once. Errors are those of Stage.
+	// once. It returns the same errors as Stage.
 	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
 }
 
@@ -69,7 +69,7 @@ func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[str
 		}
 		changed, err := v.settle(ctx, doc)
 		if err == nil && changed {
-			_ = v.write(ctx, key, doc, revision) // whoever comes next does it again
+			_ = v.write(ctx, key, doc, revision) // if that fails, the next caller does it again
 		}
 		return err
 	})
@@ -140,7 +140,7 @@ func (v *Variables) settle(ctx context.Context, doc document) (changed bool, err
 	return changed, nil
 }
 
-// outcomeOf looks for what became of a staged change. One whose delta has expired is dropped.
+// outcomeOf reads the outcome of a staged change. One whose delta has expired is dropped.
 func (v *Variables) outcomeOf(ctx context.Context, key subjects.Key, s *staged) (outcome, error) {
 	end, err := v.Journal.End(ctx, key)
 	if err == nil {
@@ -176,13 +176,13 @@ func (v *Variables) update(ctx context.Context, key string, change func(document
 		if again < maxContended {
 			return store.ErrContended
 		}
-		return store.Refusal(err, "document %s of bucket %s is always read at revision %d and never takes a change of it: ask `nats stream info KV_%s` whether its replicas are well",
+		return store.Refusal(err, "document %s of bucket %s is always read at revision %d, but a write finds another one: check its replicas with `nats stream info KV_%s`",
 			key, v.docs.Name(), revision, v.docs.Name())
 	})
 }
 
 // maxContended bounds how often the same revision of a document is read that a write then finds
-// replaced: a leader that was replaced may answer, but not for ever.
+// replaced: a leader that was replaced may answer, but not forever.
 const maxContended = 50
 
 // read returns the document under a key and its revision.
@@ -224,9 +224,9 @@ func (v *Variables) write(ctx context.Context, key string, doc document, revisio
 // limit is how many bytes the variables of a chat may take.
 func (v *Variables) limit() int { return min(store.InlineLimit*2, v.docs.Limit()) }
 
-// corrupt is the error of a document that nobody can read.
+// corrupt is the error of a document that cannot be decoded.
 func (v *Variables) corrupt(key string, cause error) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context variables", Err: cause, Msg: fmt.Sprintf(
-		"document %s of bucket %s cannot be read: put a sound revision of it back, or delete it (nats kv del %s %s) and the chat begins without variables",
+		"document %s of bucket %s cannot be decoded: restore an intact revision of it, or delete it (nats kv del %s %s) and the chat begins without variables",
 		key, v.docs.Name(), v.docs.Name(), key)}
 }
