@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// A condition is compiled once: newCondition parses it, reader walks its tree, refuses what it may not use and counts
+// its loops, and compile makes the program. evaluate runs it for a call; refuse makes a refusal of true, and of an
+// evaluation that fails or takes too long.
+
 // Bounds of a condition. Its loops are counted, because the evaluation cannot be interrupted.
 const (
 	maxCondition = 2 << 10     // bytes of text

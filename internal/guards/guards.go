@@ -1,7 +1,3 @@
-// Package guards decides which calls may happen and which results may be used. A guard of a
-// manifest ([Compile]) and a guard in Go ([Input], [Output], or any [Guard]) are the same to the
-// engine: they are asked in order by [AdmitInput] and [AdmitOutput], and the first refusal ends
-// the call.
 package guards
 
 import (
@@ -31,3 +27,23 @@ func (r *Refusal) Error() string { return r.Reason }
 
 // Unwrap returns the cause of the refusal.
 func (r *Refusal) Unwrap() error { return r.Err }
+
+// Input makes a guard of a function that looks at calls.
+func Input(f func(ctx context.Context, call *tools.Call) error) Guard { return inputFunc(f) }
+
+// Output makes a guard of a function that looks at results.
+func Output(f func(ctx context.Context, call *tools.Call, output json.RawMessage) error) Guard {
+	return outputFunc(f)
+}
+
+type inputFunc func(context.Context, *tools.Call) error
+
+func (f inputFunc) Input(ctx context.Context, call *tools.Call) error        { return f(ctx, call) }
+func (inputFunc) Output(context.Context, *tools.Call, json.RawMessage) error { return nil }
+
+type outputFunc func(context.Context, *tools.Call, json.RawMessage) error
+
+func (outputFunc) Input(context.Context, *tools.Call) error { return nil }
+func (f outputFunc) Output(ctx context.Context, call *tools.Call, output json.RawMessage) error {
+	return f(ctx, call, output)
+}

@@ -1,6 +1,3 @@
-// Package toolbox finds what runs a binding: a registered Go function, a Python function, or an
-// invoker of something outside, a NATS service for example. It makes what it finds, shares it
-// between all its users, and closes it after the last one.
 package toolbox
 
 import (
@@ -39,10 +36,10 @@ type Options struct {
 
 // Toolbox finds tools. It is safe for concurrent use.
 type Toolbox struct {
-	o      Options
-	python *python.Pool // nil without a workflow folder
-	mcp    *mcptool.Servers
-	remote *remotes
+	o        Options
+	python   *python.Pool // nil without a workflow folder
+	mcp      *mcptool.Servers
+	registry *registry
 
 	subjects natstool.Subjects // of services, for as long as the worker runs
 }
@@ -53,7 +50,7 @@ func New(o Options) *Toolbox {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Toolbox{o: o, mcp: mcptool.NewServers(mcptool.Options{Logger: o.Logger})}
-	b.remote = newRemotes(b.make, o.Logger)
+	b.registry = newRegistry(b.make, o.Logger)
 	if o.Python.Root != "" {
 		b.python = python.NewPool(o.Python)
 	}
@@ -76,7 +73,7 @@ func (b *Toolbox) Find(binding *bindings.Binding) (tools.Invoker, error) {
 		if err := b.reaches(binding); err != nil {
 			return nil, err
 		}
-		return b.remote.find(binding), nil
+		return b.registry.find(binding), nil
 	}
 	return nil, unknown("this worker runs no %s tools", binding.Kind)
 }
@@ -90,7 +87,7 @@ func unknown(format string, args ...any) error {
 // is nil at the start.
 func (b *Toolbox) Adopt(old, set *bindings.Set) {
 	b.renew(old, set)
-	b.remote.adopt(set.Bindings())
+	b.registry.adopt(set.Bindings())
 }
 
 // renew activates the Python files that the set was checked with, for workflows whose code
@@ -126,15 +123,15 @@ func (b *Toolbox) Discover(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-b.remote.changed: // what has changed before is asked now
+		case <-b.registry.changed: // what has changed before is asked now
 		default:
 		}
-		b.remote.discover(ctx)
+		b.registry.discover(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-b.remote.changed:
+		case <-b.registry.changed:
 		}
 	}
 }
@@ -154,8 +151,8 @@ func (b *Toolbox) MCPStats() mcptool.Stats { return b.mcp.Stats() }
 // has. Nothing can be called afterwards.
 func (b *Toolbox) Close(ctx context.Context) error {
 	var ends sync.WaitGroup
-	var errRemote, errPython error
-	ends.Go(func() { errRemote = b.remote.close(ctx) })
+	var errRegistry, errPython error
+	ends.Go(func() { errRegistry = b.registry.close(ctx) })
 	if b.python != nil {
 		errPython = b.python.Close(ctx)
 	}
@@ -163,5 +160,5 @@ func (b *Toolbox) Close(ctx context.Context) error {
 	if errPython != nil {
 		return fmt.Errorf("close Python processes: %w", errPython)
 	}
-	return errRemote
+	return errRegistry
 }

@@ -217,10 +217,10 @@ func TestSecretThatTheEndpointShowsIsRedacted(t *testing.T) {
 
 func TestSecretIsRedactedHoweverItIsEscapedAndLeavesJSON(t *testing.T) {
 	t.Parallel()
-	s := answering(t, http.StatusOK, `{"said":"CAN\u0041RY \"x\"","true":true}`, "Content-Type", "application/json")
+	s := answering(t, http.StatusOK, `{"reply":"CAN\u0041RY \"x\"","true":true}`, "Content-Type", "application/json")
 	for text, want := range map[string]string{
-		`CANARY "x"`: `{"said":"[secret]","true":true}`,
-		`true`:       `{"said":"CANARY \"x\"","[secret]":true}`,
+		`CANARY "x"`: `{"reply":"[secret]","true":true}`,
+		`true`:       `{"reply":"CANARY \"x\"","[secret]":true}`,
 	} {
 		to := at(s)
 		to.Headers = map[string]target.Value{"X-Key": {File: secretFile(t, text)}}

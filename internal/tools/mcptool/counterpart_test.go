@@ -49,7 +49,7 @@ func serve(mode string) error {
 	fmt.Fprintln(os.Stderr, "the counterpart has started with", os.Getenv("SECRET"))
 	switch mode {
 	case broken:
-		return fmt.Errorf("no database, said %s", os.Getenv("SECRET"))
+		return fmt.Errorf("no database: %s", os.Getenv("SECRET"))
 	case parent:
 		child := exec.Command("sleep", "600") //nolint:noctx // it must outlive its parent
 		if err := child.Start(); err != nil {
@@ -128,7 +128,7 @@ func asks(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"color": form()}, RequestState: "parked"}, nil
 	}
 	if req.Params.RequestState != "parked" || answer.Action != "accept" {
-		return failed(errors.New("nobody said a color")), nil
+		return failed(errors.New("no color was chosen")), nil
 	}
 	return structured(map[string]any{"color": answer.Content["color"]})
 }
@@ -160,7 +160,7 @@ func run(ctx context.Context, name string, req *mcp.CallToolRequest, crash func(
 				return nil, err
 			}
 			if answer.Action != "accept" {
-				return nil, errors.New("nobody said a color")
+				return nil, errors.New("no color was chosen")
 			}
 			return json.Marshal(answer.Content["color"])
 		},
@@ -179,7 +179,7 @@ func run(ctx context.Context, name string, req *mcp.CallToolRequest, crash func(
 	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{&mcp.TextContent{Text: string(result)}}}, nil
 }
 
-// failed says what the protocol has no words for in _meta.
+// failed adds in _meta what the protocol has no fields for.
 func failed(err error) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{IsError: true, Meta: mcp.Meta{mcptool.MetaCode: string(events.CodeOf(err))}}
 	if tools.IsRetryable(err) {

@@ -85,7 +85,7 @@ func serveHostile(mode string) error {
 		case m.Params.Arguments.How == "result":
 			send(`"id":%s,"result":{"content":[{"type":"text","text":%s}]}`, m.ID, secret)
 		case m.Params.Arguments.How == "structure":
-			send(`"id":%s,"result":{"content":[],"structuredContent":{"said":%s}}`, m.ID, secret)
+			send(`"id":%s,"result":{"content":[],"structuredContent":{"text":%s}}`, m.ID, secret)
 		case m.Params.Arguments.How == "failure":
 			send(`"id":%s,"result":{"isError":true,"content":[{"type":"text","text":%s}]}`, m.ID, secret)
 		case m.Params.Arguments.How == "refusal":
@@ -142,7 +142,7 @@ func TestSecretOfAServerStaysOutOfItsResults(t *testing.T) {
 	var log journal
 	tool := opened(t, &target.MCP{Server: to, Tool: "tool"}, log.options())
 	require.JSONEq(t, `"it was [secret]"`, value(t, tool, `{"how":"result"}`))
-	require.JSONEq(t, `{"said":"it was [secret]"}`, value(t, tool, `{"how":"structure"}`))
+	require.JSONEq(t, `{"text":"it was [secret]"}`, value(t, tool, `{"how":"structure"}`))
 	require.ErrorContains(t, fails(t, tool, `{"how":"failure"}`, events.CodeToolError), "it was [secret]")
 	require.ErrorContains(t, fails(t, tool, `{"how":"refusal"}`, events.CodeToolError), "it was [secret]")
 	require.ErrorContains(t, fails(t, tool, `{"how":"log"}`, events.CodeToolError), "its answer is not JSON")

@@ -65,7 +65,7 @@ func TestServerThatDoesNotStartIsRetryableAndRests(t *testing.T) {
 	err := fails(t, tool, `{}`, events.CodeToolError)
 	require.True(t, tools.IsRetryable(err))
 	require.ErrorContains(t, err, "exit status 1")
-	require.ErrorContains(t, err, "no database, said [secret]")
+	require.ErrorContains(t, err, "no database: [secret]")
 	require.ErrorContains(t, err, "the tool was not entered")
 	require.ErrorContains(t, err, "servers: counterpart: command")
 

@@ -134,7 +134,7 @@ func TestDigestOfTheManifestPinsTheTool(t *testing.T) {
 func TestAnnotationsCountOnlyWhenTheyAreTrusted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		says    mcp.ToolAnnotations
+		hints    mcp.ToolAnnotations
 		trusted bool
 		effect  string
 	}{
@@ -144,7 +144,7 @@ func TestAnnotationsCountOnlyWhenTheyAreTrusted(t *testing.T) {
 		{mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}, false, ""},
 	} {
 		s := newScripted(t, modern, nil)
-		s.AddTool(&mcp.Tool{Name: "tool", Description: "says", Annotations: &c.says, InputSchema: json.RawMessage(anyObject)}, returns())
+		s.AddTool(&mcp.Tool{Name: "tool", Description: "described", Annotations: &c.hints, InputSchema: json.RawMessage(anyObject)}, returns())
 		s.at.TrustAnnotations = c.trusted
 		tool := opened(t, &target.MCP{Server: s.at, Tool: "tool"}, mcptool.Options{})
 		_, known := tool.Known()
@@ -152,7 +152,7 @@ func TestAnnotationsCountOnlyWhenTheyAreTrusted(t *testing.T) {
 		d, err := tool.Describe(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, c.effect, d.Effect)
-		require.Equal(t, "says", d.Text)
+		require.Equal(t, "described", d.Text)
 		require.JSONEq(t, anyObject, string(d.Input))
 	}
 }

@@ -163,12 +163,12 @@ func TestServiceThatIsNotThereIsRetryable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"a": {Subject: "orders.a"}, "b": {Subject: "orders.b"}})
-	for _, to := range []*target.NATS{{Service: "nobody"}, {Service: "orders", Endpoint: "c"}, {Service: "orders"}} {
+	for _, to := range []*target.NATS{{Service: "absent"}, {Service: "orders", Endpoint: "c"}, {Service: "orders"}} {
 		_, err := k.invoke(k.tool(to), k.call(nil))
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.True(t, tools.IsRetryable(err), "nothing has happened")
-		if to.Service == "nobody" {
-			require.ErrorContains(t, err, "no service answers at nobody")
+		if to.Service == "absent" {
+			require.ErrorContains(t, err, "no service answers at absent")
 		}
 	}
 }

@@ -30,9 +30,9 @@ func (k *kit) at(m *nats.Msg, kind, body string) (string, error) {
 func TestServiceUsesAllOperationsOfTheHost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	var said []string
+	var replies []string
 	k.serve("asks", func(m *nats.Msg) {
-		said = nil
+		replies = nil
 		for _, do := range [][2]string{
 			{"ask", `{"tool":"Color","name":"color","payload":{"label":"Which?"},"schema":{"type":"string"},"timeout":60}`},
 			{"show", `{"tool":"Chart","name":"chart","payload":{"rows":3}}`},
@@ -49,7 +49,7 @@ func TestServiceUsesAllOperationsOfTheHost(t *testing.T) {
 				continue
 			}
 			reply, err := k.at(m, do[0], do[1])
-			said = append(said, fmt.Sprint(reply, err))
+			replies = append(replies, fmt.Sprint(reply, err))
 		}
 		respond(m, `"done"`)
 	})
@@ -67,7 +67,7 @@ func TestServiceUsesAllOperationsOfTheHost(t *testing.T) {
 	require.Equal(t, []string{
 		`{"id":"turn/color","done":false,"value":"blue"}<nil>`, `{"id":"turn/s:chart","done":false}<nil>`, `{"done":false}<nil>`,
 		`{"done":true,"value":{"paid":true}}<nil>`, `{"done":true,"value":{"paid":true}}<nil>`,
-	}, said, "in the second run the step is done")
+	}, replies, "in the second run the step is done")
 	require.JSONEq(t, `{"label":"Which?"}`, string(host.Asked()[0].Question.Payload))
 	require.Equal(t, time.Minute, host.Asked()[0].Question.Timeout)
 	require.Len(t, host.Reported(), 2)
@@ -159,10 +159,10 @@ func TestServiceGetsTheReasonWhyTheCallEnded(t *testing.T) {
 func TestParkedQuestionEndsTheCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	told := make(chan error, 1)
+	ended := make(chan error, 1)
 	k.serve("asks", func(m *nats.Msg) {
 		_, err := k.at(m, "ask", `{"name":"color"}`)
-		told <- err
+		ended <- err
 		respond(m, "", "Oneturn-Error-Code", "parked")
 	})
 	host := &memhost.Host{}
@@ -172,7 +172,7 @@ func TestParkedQuestionEndsTheCall(t *testing.T) {
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.ErrorIs(t, err, tools.ErrParked)
 	require.False(t, tools.IsRetryable(err))
-	require.Equal(t, events.Code("parked"), events.CodeOf(<-told))
+	require.Equal(t, events.Code("parked"), events.CodeOf(<-ended))
 }
 
 func TestRefusalsOfTheHostReachTheService(t *testing.T) {
@@ -335,10 +335,10 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 	k := newKit(t)
 	words := make(chan *nats.Msg, 1)
 	word := func(m *nats.Msg) {
-		say := nats.NewMsg(m.Reply)
-		say.Header.Set("Oneturn-Kind", "progress")
-		say.Data = []byte(`{"percent":1}`)
-		_ = k.services.PublishMsg(say)
+		report := nats.NewMsg(m.Reply)
+		report.Header.Set("Oneturn-Kind", "progress")
+		report.Data = []byte(`{"percent":1}`)
+		_ = k.services.PublishMsg(report)
 	}
 	k.serve("endless", func(m *nats.Msg) {
 		for range 10 {
@@ -348,12 +348,12 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 		respond(m, `"done"`)
 	})
 	var request *nats.Msg
-	said := 0
+	reported := 0
 	host := &weary{word: func() {
 		if request == nil {
 			request = <-words
 		}
-		if said++; said > 1000 {
+		if reported++; reported > 1000 {
 			return
 		}
 		word(request)
@@ -367,7 +367,7 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 	result, err := k.invoke(k.tool(&target.NATS{Subject: "endless"}), call)
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(result.Value))
-	require.LessOrEqual(t, said, 500)
+	require.LessOrEqual(t, reported, 500)
 }
 
 func TestOperationAfterTheEndIsRefused(t *testing.T) {

@@ -108,7 +108,7 @@ func TestErrorsOfServicesHaveCodes(t *testing.T) {
 		{word: "timeout", code: events.CodeTimeout},
 		{word: "too_large", code: events.CodeTooLarge},
 		{word: "tool_error", code: events.CodeToolError},
-		{word: "cancelled", code: events.CodeToolError}, // not its to say
+		{word: "cancelled", code: events.CodeToolError}, // not a code that a service may choose
 		{word: "expired", code: events.CodeToolError},
 		{word: "parked", code: events.CodeToolError},
 		{word: "interrupted", code: events.CodeToolError},
@@ -121,9 +121,9 @@ func TestErrorsOfServicesHaveCodes(t *testing.T) {
 		wait, retryable := tools.RetryDelay(err)
 		require.Equal(t, c.retryable, retryable, "%+v", c)
 		require.Equal(t, c.wait, wait, "%+v", c)
-		var said *natstool.ServiceError
-		require.ErrorAs(t, err, &said)
-		require.Equal(t, natstool.ServiceError{Code: c.word, Status: c.status}, *said)
+		var failed *natstool.ServiceError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, natstool.ServiceError{Code: c.word, Status: c.status}, *failed)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestAnswersOfServicesAreReadAsTheyAreMeant(t *testing.T) {
 	k := newKit(t)
 	var body string
 	var headers []string
-	k.serve("says", func(m *nats.Msg) { respond(m, body, headers...) })
-	tool := k.tool(&target.NATS{Subject: "says"})
+	k.serve("replies", func(m *nats.Msg) { respond(m, body, headers...) })
+	tool := k.tool(&target.NATS{Subject: "replies"})
 	for _, c := range []struct {
 		body    string
 		headers []string

@@ -47,8 +47,8 @@ func TestAsyncFunctionsHaveProcessesApartWhileThereAreSome(t *testing.T) {
 	require.NoError(t, <-bad)
 }
 
-// TestCallsGoToOtherProcessesWhileOneBlocksItsLoop: those that come, those that were sent to it and not
-// begun, and from then on those of the function that blocks have a process for themselves.
+// TestCallsGoToOtherProcessesWhileOneBlocksItsLoop: new calls, calls that were sent to it and not
+// begun; and from then on calls of the function that blocks have a process for themselves.
 func TestCallsGoToOtherProcessesWhileOneBlocksItsLoop(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Size: 3}, "WF/tools/t.py", blocking)

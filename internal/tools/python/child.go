@@ -3,14 +3,11 @@ package python
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/process"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -28,18 +25,13 @@ var errBusy = errors.New("the event loop of the Python process is blocked")
 var errGone = errors.New("the Python process is gone")
 
 // child is one Python process. It is started by its first call. The caller of a function reserves
-// the child in its [group] first; the end of the call releases it. group → call → deliver → finish is the way of a call;
-// launch.go starts and supervises the process, host_operations.go serves what the call asks its host for.
+// the child in its [group] first; the end of the call releases it. A call passes through call, wait, deliver (once for
+// each frame of the process) and finish; launch.go starts and supervises the process, operations.go does what the call
+// asks of its host, replace.go ends the process.
 type child struct {
-	launch    launch
-	log       *slog.Logger
-	async     func(c *child, function string) // a function that was entered is async
-	release   func(c *child, replace bool)
-	spare     func(*child) bool                             // takes the child out of use; false if it must be killed immediately
-	leave     func(*child) bool                             // a call waits for an answer and releases its slot; false if it keeps it
-	reacquire func(c *child, async bool)                    // the call continues
-	stall     func(c *child, function string, blocked bool) // a call of the function blocks the event loop, or no longer
-	exited    func(*child)
+	group  *group // that assigns its calls
+	launch launch
+	log    *slog.Logger
 
 	start       sync.Once
 	frames      chan []byte     // to the writer; has room for all calls
@@ -64,9 +56,9 @@ type child struct {
 	withheld    atomic.Bool                // its output may hold secrets that are no longer known
 }
 
-func newChild(l launch, log *slog.Logger) *child {
+func newChild(g *group, l launch, log *slog.Logger) *child {
 	return &child{
-		launch: l, log: log, calls: map[uint64]*pending{},
+		group: g, launch: l, log: log, calls: map[uint64]*pending{},
 		hello: make(chan struct{}), quit: make(chan struct{}), gone: make(chan struct{}),
 		frames:      make(chan []byte, 2*maxShared), //nolint:mnd // calls that continue after a question come on top
 		asyncFrames: make(chan asyncFrame),
@@ -85,13 +77,13 @@ func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		c.release(c, false)
+		c.group.release(c, false)
 		return nil, tools.Ended(ctx, p.op, "while its Python process started; the tool was not entered")
 	}
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
-		c.release(c, false)
+		c.group.release(c, false)
 		<-c.gone
 		if c.err != nil {
 			return nil, c.err
@@ -107,7 +99,7 @@ func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 	default: // replies came without their calls being read
 		c.mu.Unlock()
 		c.kill("it broke the frame protocol")
-		c.release(c, true)
+		c.group.release(c, true)
 		return nil, errGone
 	}
 	return c.wait(ctx, id, p)
@@ -161,34 +153,6 @@ func (c *child) abandon(ctx context.Context, id uint64) bool {
 	return true
 }
 
-// startTimeout ends a process that does not get ready.
-func (c *child) startTimeout() {
-	err := c.launch.startError("start Python", fmt.Sprintf("it was not ready within %s", c.launch.load))
-	c.mu.Lock()
-	hangs := !c.ready && !c.ended
-	if hangs {
-		c.err = err
-	}
-	c.mu.Unlock()
-	if hangs {
-		c.kill("it did not get ready")
-	}
-}
-
-// stuck ends a process that does not enter a call in time.
-func (c *child) stuck(p *pending) {
-	c.mu.Lock()
-	hangs := !p.begun
-	if hangs {
-		p.startErr = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
-			"event loop; the tool was not entered", p.function, c.launch.load)
-	}
-	c.mu.Unlock()
-	if hangs {
-		c.evict(p, "it did not get to "+p.function)
-	}
-}
-
 // finish ends one call.
 func (c *child) finish(id uint64, o outcome) {
 	c.mu.Lock()
@@ -207,7 +171,7 @@ func (c *child) finish(id uint64, o outcome) {
 	}
 	c.mu.Unlock()
 	c.settle(p)
-	c.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
+	c.group.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
 	c.endSpent()
 	p.done <- o // after the release, so that the caller's next call finds the process free
 }
@@ -232,14 +196,14 @@ func (c *child) deliver(r *reply) {
 		}
 		c.mu.Unlock()
 		if p != nil && r.Async {
-			c.async(c, p.key)
+			c.group.markAsync(c, p.key)
 		}
 	case r.Op != "":
 		c.operate(r)
 	case r.Blocked != "":
 		c.blocked(r)
 	case r.Free:
-		c.stall(c, "", false)
+		c.group.stall(c, "", false)
 	case r.Back:
 		c.finish(r.ID, outcome{err: errBusy})
 	default:
@@ -267,81 +231,5 @@ func (c *child) blocked(r *reply) {
 	c.mu.Unlock()
 	c.log.With(c.callOf(r.ID).attrs()...).Warn("a tool blocks the event loop of its Python process: async calls in it wait, others go to other processes",
 		"pid", pid, "at", r.Blocked)
-	c.stall(c, function, true)
-}
-
-// end lets an unused process run what was registered to run at exit, and kills it when that takes
-// longer than two seconds.
-func (c *child) end(reason string) {
-	c.mu.Lock()
-	gentle := c.ready && !c.ended && !c.ending
-	if c.reason == "" {
-		c.reason = reason
-	}
-	if gentle {
-		c.ending = true
-		close(c.quit)
-	}
-	c.mu.Unlock()
-	if gentle {
-		time.AfterFunc(exitGrace, func() { c.kill(reason) })
-		return
-	}
-	c.kill(reason)
-}
-
-// kill ends the process group. Running calls get the first reason.
-func (c *child) kill(reason string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reason == "" {
-		c.reason = reason
-	}
-	if c.pid > 0 && !c.ended {
-		process.KillGroup(c.pid)
-	}
-	if c.pid == 0 { // not started, or about to be: run and supervise check ended
-		c.ended = true
-		go c.start.Do(c.run)
-	}
-}
-
-// failCalls ends every running call, because the process has ended.
-func (c *child) failCalls(state *os.ProcessState, lastLine string) {
-	c.exited(c)
-	c.mu.Lock()
-	if !c.ready && c.reason == "" {
-		c.err = c.launch.startError("start Python", fmt.Sprintf("it ended (%s) before it could run a tool: %s", state, lastLine))
-	}
-	how, ends := exitText(state, c.reason), make(map[uint64]error, len(c.calls))
-	for id, p := range c.calls {
-		if c.lostFrames {
-			p.begin() // perhaps: the frame may be lost
-		}
-		switch {
-		case p.begun && !p.overdue && c.evicted:
-			ends[id] = p.cutOff(how)
-		case p.begun:
-			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
-		case p.startErr != nil:
-			ends[id] = p.startErr
-		default: // another process may still run it
-			ends[id] = fmt.Errorf("%w: %s", errGone, how)
-		}
-	}
-	c.mu.Unlock()
-	for id, err := range ends {
-		c.finish(id, outcome{err: err})
-	}
-	close(c.gone)
-}
-
-func exitText(state *os.ProcessState, reason string) string {
-	if reason != "" {
-		return reason
-	}
-	if text := state.String(); text != "signal: killed" {
-		return text
-	}
-	return "signal: killed, as the system does when memory runs out"
+	c.group.stall(c, function, true)
 }

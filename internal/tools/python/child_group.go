@@ -10,35 +10,15 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// slot is a child as its group sees it. The group's lock guards it.
-type slot struct {
-	*child
-	load      int
-	waiting   int    // calls that wait for an answer: they do not count as load
-	function  string // that all of its calls run, "" if they run several
-	exclusive bool   // runs a sync function, or one not yet known
-	blocked   bool   // a call keeps its event loop from running
-	retired   bool   // takes no new calls, ends with its last one
-	idle      *time.Timer
-}
-
 // blockingFor is how long a function that was seen to block the event loop has a process for itself.
 const blockingFor = 5 * time.Minute
 
 // closing is why a call of a closed pool fails.
 const closing = "the worker is shutting down; the tool was not entered"
 
-// unused reports whether no call runs or waits for an answer in it.
-func (s *slot) unused() bool { return s.load == 0 && s.waiting == 0 }
-
-// waiter is a call that waits for a child.
-type waiter struct {
-	function string
-	grant    chan *slot // buffered
-}
-
 // group holds the children of one version of a workflow and assigns them to calls, first come
-// first served. acquire reserves a child, release returns it; suits ranks the children for a call.
+// first served. acquire reserves a child, release returns it; pick starts one when none suits (slot.go) and there is
+// room. Children that must not be used again leave it by replace.go.
 type group struct {
 	size      int
 	idleAfter time.Duration
@@ -109,32 +89,6 @@ func (g *group) leave(ctx context.Context, op string, w *waiter) error {
 	default:
 	}
 	return tools.Ended(ctx, op, "while the call waited for a free Python process; the tool was not entered")
-}
-
-// How well a child suits a call.
-const (
-	unsuitable     = iota
-	otherFunctions // runs other async functions: one that blocks delays all of them
-	attending      // idle, calls wait for answers in it
-	idle
-	alike // runs the same async function
-)
-
-func (s *slot) suits(function string, shared bool) int {
-	switch {
-	case s.blocked:
-		return unsuitable
-	case s.load == 0 && s.waiting == 0:
-		return idle
-	case s.load == 0:
-		return attending
-	case !shared || s.exclusive || s.load >= maxShared:
-		return unsuitable
-	case s.function == function:
-		return alike
-	default:
-		return otherFunctions
-	}
 }
 
 // shares reports whether calls of a function run next to others.
@@ -278,23 +232,6 @@ func (g *group) stall(c *child, function string, blocked bool) {
 	}
 }
 
-// spare retires a child without ending it: its calls end there. It refuses when as many retired
-// children run already as may be in use.
-func (g *group) spare(c *child) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := g.all[c]
-	if s == nil || !s.retired && len(g.all)-len(g.current) >= g.size {
-		return false
-	}
-	if !s.retired {
-		g.counts.died.Add(1)
-	}
-	g.retire(s)
-	g.dispatch()
-	return true
-}
-
 // reap ends a child that has been idle for long.
 func (g *group) reap(s *slot) {
 	g.mu.Lock()
@@ -303,12 +240,6 @@ func (g *group) reap(s *slot) {
 		g.retire(s)
 		s.end("it was idle")
 	}
-}
-
-// retire takes a child out of use. Idle ones are ended by the caller.
-func (g *group) retire(s *slot) {
-	s.retired = true
-	g.current = slices.DeleteFunc(g.current, func(other *slot) bool { return other == s })
 }
 
 // supersede records that there is a newer version. Idle children end; calls that run, wait
@@ -339,25 +270,6 @@ func (g *group) retireAll() {
 			s.end("it was retired")
 		}
 	}
-}
-
-// exited records that a process has ended.
-func (g *group) exited(c *child) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := g.all[c]
-	if s == nil {
-		return
-	}
-	if !s.retired {
-		g.counts.died.Add(1)
-	}
-	g.retire(s)
-	delete(g.all, c)
-	if s.idle != nil {
-		s.idle.Stop()
-	}
-	g.dispatch()
 }
 
 // close refuses new calls, ends the idle children, and the children of running calls when ctx ends.

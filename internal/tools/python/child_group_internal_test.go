@@ -11,8 +11,8 @@ import (
 func TestOnlySoManyCallsOfAProcessWaitWithoutRoom(t *testing.T) {
 	t.Parallel()
 	var made []*child
-	g := newGroup(2, time.Hour, &counters{}, func(*group) *child {
-		c := newChild(launch{}, slog.New(slog.DiscardHandler))
+	g := newGroup(2, time.Hour, &counters{}, func(g *group) *child {
+		c := newChild(g, launch{}, slog.New(slog.DiscardHandler))
 		made = append(made, c)
 		return c
 	})

@@ -31,28 +31,28 @@ def narrowed(function):
     @functools.wraps(function)
     def inner(item): return function(item, "given by the decorator")
     return inner
-class Desk:
-    def take(self, item, context_variables): return said(item, context_variables)
+class Shop:
+    def take(self, item, context_variables): return pair(item, context_variables)
     def any(self, **fields): return fields
-def said(item, context_variables): return [item, context_variables.get("x")]
-def _plain(item, context_variables): return said(item, context_variables)
+def pair(item, context_variables): return [item, context_variables.get("x")]
+def _plain(item, context_variables): return pair(item, context_variables)
 @logged
-def one(item, context_variables): return said(item, context_variables)
+def one(item, context_variables): return pair(item, context_variables)
 @logged
 @wrapped
 @logged
-def three(item, context_variables=None): return said(item, context_variables)
+def three(item, context_variables=None): return pair(item, context_variables)
 @with_tries(3)
-def tried(item, context_variables): return said(item, context_variables)
+def tried(item, context_variables): return pair(item, context_variables)
 @Counted
-def counted(item, context_variables): return said(item, context_variables)
+def counted(item, context_variables): return pair(item, context_variables)
 @narrowed
 def narrow(item, context_variables): return [item, context_variables]
 assigned = logged(_plain)
 partly = functools.partial(_plain, item="fixed")
-method = Desk().take
-anything = logged(Desk().any)
-async def _later(item, context_variables): return said(item, context_variables)
+method = Shop().take
+anything = logged(Shop().any)
+async def _later(item, context_variables): return pair(item, context_variables)
 later = logged(_later)
 def kwargs(**data): return data
 def both(item, **data): return [item, data]
@@ -111,7 +111,7 @@ def logged(function):
 def plain(service, **runtime):
     known = {name: value for name, value in runtime.items() if name != "context_variables"}
     return [service, runtime["context_variables"].get("x"), known]
-behind = logged(plain)
+decorated = logged(plain)
 def alone(**runtime): return sorted(runtime)
 def other(service, **kwargs): return sorted(kwargs)
 `)
@@ -123,7 +123,7 @@ def other(service, **kwargs): return sorted(kwargs)
 		return string(result.Value)
 	}
 	require.JSONEq(t, `["mail",1,{"chat_id":"from the worker"}]`, invoke("plain", false), "the worker has put there what the turn knows")
-	require.JSONEq(t, `["mail",1,{"chat_id":"from the worker","app_id":"app","enterprise_id":"app","workflow_name":"WF","workflow":"WF","turn_idempotency_key":"turn-1","agent_name":"A","agent":"A","user_id":"u1","run_id":"r1"}]`, invoke("behind", true))
+	require.JSONEq(t, `["mail",1,{"chat_id":"from the worker","app_id":"app","enterprise_id":"app","workflow_name":"WF","workflow":"WF","turn_idempotency_key":"turn-1","agent_name":"A","agent":"A","user_id":"u1","run_id":"r1"}]`, invoke("decorated", true))
 	require.JSONEq(t, `["agent","agent_name","app_id","chat_id","context_variables","enterprise_id","run_id","service","turn_idempotency_key","user_id","workflow","workflow_name"]`, invoke("alone", true))
 	require.JSONEq(t, `["chat_id"]`, invoke("other", true), "of another name it takes fields only")
 }

@@ -42,4 +42,34 @@
 // only. Frames travel on file descriptors 3 and 4; what tools print becomes log records that
 // name the call, with the values of the .env file redacted. What their subprocesses write to
 // the same streams names none.
+//
+// # Files
+//
+// In the order in which a call meets them:
+//
+//   - pool.go: [Pool], its options, the versions of workflows, [Pool.Tool] and its Invoke.
+//   - child_group.go, slot.go: the children of one version, and which of them gets a call.
+//   - child.go, pending_call.go: one child, and a call that it has taken, from its frame to its reply.
+//   - replace.go: when and how a child is replaced: all reasons, and the end of a process.
+//   - launch.go: starts a process and supervises it: pipes, readers, the writer.
+//   - boot.go, frame.go: the first frame of a process, which holds the host; the frames after it.
+//   - operations.go: what a call asks of its host: questions, progress, steps.
+//   - output.go: what tools print becomes log records, without secrets.
+//   - failure.go: errors of calls.
+//   - interpreter.go, trusted_interpreter.go, environ.go: which Python runs, and with which environment.
+//   - inspect.go: signatures of Python files, read without running them (inspect/*.py).
+//
+// The host (host/*.py) is the script of a child. boot.py loads its modules in the order of boot.go, then serve.py takes
+// calls:
+//
+//   - serve: takes frames, runs calls on the main thread, its event loop, or other threads, and replies. With
+//     event_loops (the two loops of a process), blocked_loop (detects a call that blocks one) and
+//     restore_process (undoes what a call has changed of the process).
+//   - load: finds and imports the file of a tool. With checked_sources (files as they were checked),
+//     workflow_imports (imports among them) and multiprocessing_spawn (the same in processes that tools start).
+//   - tool_function: the function of a tool, and its arguments. With type_hints, build_values,
+//     build_scalars and build_pydantic (values of the types that hints name), build_limits (their bounds).
+//   - api, questions, generators, shims: what tools import: module oneturn, its questions and steps, tools that
+//     yield, stand-ins for modules of MozaiksAI. operations has the requests to the worker below them.
+//   - context_variables, encode, dataframes, output, frames: variables, results, printed lines, frames.
 package python

@@ -77,7 +77,7 @@ func TestCallIsEnteredWhenItsWaitIsOver(t *testing.T) {
 	require.True(t, isClosed(waiting))
 }
 
-// slowImport says that it is imported and waits for a file.
+// slowImport reports that it is imported and waits for a file.
 const slowImport = `
 import os, time
 flag = os.path.join(os.path.dirname(__file__), "flag")
@@ -154,10 +154,10 @@ func TestPrintedLinesNameTheCallThatPrintedThem(t *testing.T) {
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, sys
 print("while importing")
-def one(): print("one says"); print("no end", end="")
+def one(): print("one prints"); print("no end", end="")
 async def two(name):
     for _ in range(3):
-        print("two", name, "says")
+        print("two", name, "prints")
         await asyncio.sleep(0)
 def three(): print("three complains", file=sys.stderr); raise RuntimeError("three broke")
 `)
@@ -183,24 +183,24 @@ def three(): print("three complains", file=sys.stderr); raise RuntimeError("thre
 	defer cancel()
 	require.NoError(t, k.pool.Close(ctx))
 
-	said := map[string]int{}
+	printed := map[string]int{}
 	for line := range strings.SplitSeq(k.log.String(), "\n") {
 		_, attrs, ok := strings.Cut(line, " stream=")
 		if ok {
-			said[attrs]++
+			printed[attrs]++
 		}
 	}
 	for want, times := range map[string]int{
 		`stdout line="while importing"`:                                          1,
-		`stdout tool=one chat=c1 turn=turn-1 line="one says"`:                    1,
+		`stdout tool=one chat=c1 turn=turn-1 line="one prints"`:                  1,
 		`stdout tool=one chat=c1 turn=turn-1 line="no end"`:                      1,
-		`stdout tool=two chat=c1 turn=turn-a line="two a says"`:                  3,
-		`stdout tool=two chat=c1 turn=turn-b line="two b says"`:                  3,
-		`stdout tool=two chat=c1 turn=turn-c line="two c says"`:                  3,
+		`stdout tool=two chat=c1 turn=turn-a line="two a prints"`:                3,
+		`stdout tool=two chat=c1 turn=turn-b line="two b prints"`:                3,
+		`stdout tool=two chat=c1 turn=turn-c line="two c prints"`:                3,
 		`stderr tool=three chat=c1 turn=turn-1 line="three complains"`:           1,
 		`stderr tool=three chat=c1 turn=turn-1 line="RuntimeError: three broke"`: 1,
 	} {
-		require.Equal(t, times, said[want], want)
+		require.Equal(t, times, printed[want], want)
 	}
 }
 

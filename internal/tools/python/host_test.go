@@ -36,7 +36,7 @@ async def approve(chat_id):
 	}, d.questions)
 	require.Equal(t, []tools.Surface{{Number: 1, Tool: "Plan", Display: "view", Payload: json.RawMessage(`{"a":1}`)}}, d.surfaces)
 	require.Equal(t, []tools.Progress{{Percent: 100, Message: "starting", Tool: "approve", Corr: "x"}}, d.progress)
-	require.NotContains(t, k.log.String(), "another chat")
+	require.NotContains(t, k.log.String(), "chat-4711")
 }
 
 const both = `
@@ -217,15 +217,15 @@ def forged():
     e = UIToolError("mine"); e.code = "expired"
     raise e
 `)
-	late := &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "nobody answered within 5s"}
+	late := &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "no answer within 5s"}
 	for _, function := range []string{"ask", "sask"} {
 		_, err := k.at(t.Context(), newHost().refuses(late), function, `{}`)
-		require.Equal(t, "nobody answered within 5s", message(t, err, events.CodeExpired))
+		require.Equal(t, "no answer within 5s", message(t, err, events.CodeExpired))
 		var exception *python.ExceptionError
 		require.ErrorAs(t, err, &exception)
 		require.Equal(t, "UIToolTimeoutError", exception.Type)
 	}
-	require.JSONEq(t, `["UIToolTimeoutError",true,true,"expired","nobody answered within 5s"]`,
+	require.JSONEq(t, `["UIToolTimeoutError",true,true,"expired","no answer within 5s"]`,
 		k.valueAt(newHost().refuses(late), "caught", `{}`))
 	order := &events.Error{Code: events.CodeToolError, Msg: "the order of questions changed"}
 	require.JSONEq(t, `["UIToolError","tool_error","the order of questions changed"]`,
@@ -239,14 +239,14 @@ def forged():
 	lost := errors.New("the server cannot be reached")
 	_, err = k.at(t.Context(), newHost().refuses(lost), "caught_all", `{}`)
 	require.ErrorIs(t, err, lost, "no tool decides by it")
-	screen := newHost()
-	screen.fails = lost
-	require.JSONEq(t, `["UIToolError","tool_error","the server cannot be reached"]`, k.valueAt(screen, "shown", `{}`))
-	_, err = k.at(t.Context(), screen, "stepped", `{}`)
+	frontend := newHost()
+	frontend.fails = lost
+	require.JSONEq(t, `["UIToolError","tool_error","the server cannot be reached"]`, k.valueAt(frontend, "shown", `{}`))
+	_, err = k.at(t.Context(), frontend, "stepped", `{}`)
 	require.ErrorIs(t, err, lost)
-	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by somebody"}
+	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by a user"}
 	_, err = k.at(t.Context(), newHost().refuses(cancelled), "caught_all", `{}`)
-	require.Equal(t, "by somebody", message(t, err, events.CodeCancelled))
+	require.Equal(t, "by a user", message(t, err, events.CodeCancelled))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
@@ -281,12 +281,12 @@ func TestOtherChatsAreOutOfReachAndNamedOnce(t *testing.T) {
 from core.workflow.ui_tools import *
 from core.workflow.ui_tools import use_ui_tool
 async def ask():
-    for _ in range(3): await use_ui_tool("Form", {}, chat_id="somebody else's", workflow_name="Other")
+    for _ in range(3): await use_ui_tool("Form", {}, chat_id="chat-4711", workflow_name="Other")
 `)
 	d := newHost().answer("1", `{}`).answer("2", `{}`).answer("3", `{}`)
 	k.valueAt(d, "ask", `{}`)
 	require.Eventually(t, func() bool { return countLines(k, "use_ui_tool names another chat or workflow") == 1 }, 5*time.Second, 5*time.Millisecond)
 	k.valueAt(d, "ask", `{}`)
 	require.Eventually(t, func() bool { return countLines(k, "use_ui_tool names another chat or workflow") == 2 }, 5*time.Second, 5*time.Millisecond)
-	require.NotContains(t, k.log.String(), "somebody else's")
+	require.NotContains(t, k.log.String(), "chat-4711")
 }

@@ -19,7 +19,7 @@ func TestEveryWayToImportANeighbourWorks(t *testing.T) {
 		"WF/tools/near.py", "NEAR = 'near'\nLOADED = []\n",
 		"WF/tools/my-odd.name.py", "from .near import LOADED\nLOADED.append('odd')\ndef odd(): return LOADED\n",
 		"WF/tools/deep/down.py", "from ..near import NEAR\ndef down(): return NEAR\n",
-		"WF/beside.py", "BESIDE = 'beside'\ndef top(): return BESIDE\n",
+		"WF/sibling.py", "SIBLING = 'sibling'\ndef top(): return SIBLING\n",
 		"Other/tools/far.py", "FAR = 'far'\n",
 		"../shared_code.py", "SHARED = 'shared'\n",
 		"WF/tools/t.py", `
@@ -28,17 +28,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from .near import NEAR, LOADED
 from workflows.WF.tools.near import LOADED as SAME
 from workflows.WF.tools import NEAR as PACKED
-from workflows.WF.beside import BESIDE
+from workflows.WF.sibling import SIBLING
 from workflows.Other.tools.far import FAR
-import near, beside, shared_code
-def all_of_it(): return [NEAR, SAME is LOADED, PACKED, BESIDE, FAR, near.NEAR, beside.BESIDE, shared_code.SHARED, __name__]
+import near, sibling, shared_code
+def all_of_it(): return [NEAR, SAME is LOADED, PACKED, SIBLING, FAR, near.NEAR, sibling.SIBLING, shared_code.SHARED, __name__]
 def loaded(): return LOADED
 def cwd(): return os.getcwd()
 `)
-	require.JSONEq(t, `["near",true,"near","beside","far","near","beside","shared","workflows.WF.tools.t"]`, k.value("all_of_it", `{}`))
+	require.JSONEq(t, `["near",true,"near","sibling","far","near","sibling","shared","workflows.WF.tools.t"]`, k.value("all_of_it", `{}`))
 	for file, function := range map[string]string{
 		"my-odd.name.py": "odd", "tools/my-odd.name.py": "odd", "WF/tools/my-odd.name.py": "odd", "deep/down.py": "down",
-		"beside.py": "top", "WF/beside.py": "top",
+		"sibling.py": "top", "WF/sibling.py": "top",
 	} {
 		_, err := k.pool.Tool("WF", file, function).Invoke(t.Context(), newCall(t, function, `{}`))
 		require.NoError(t, err, file)

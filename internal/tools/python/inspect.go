@@ -53,7 +53,7 @@ func Inspect(ctx context.Context, interpreter, root string, files map[string][]b
 		}
 	}
 	input := &inspected{root: abs, files: files, names: slices.Sorted(maps.Keys(files))}
-	if err := ask(ctx, interpreter, []string{abs}, script("inspect/hints.py")+script("inspect/inspect.py"), input, &found); err != nil {
+	if err := ask(ctx, interpreter, []string{abs}, script("inspect/hint_schemas.py")+script("inspect/inspect.py"), input, &found); err != nil {
 		return nil, fmt.Errorf("inspect Python files of %s: %w", root, err)
 	}
 	for _, file := range found {

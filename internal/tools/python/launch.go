@@ -71,7 +71,7 @@ func (c *child) run() {
 	if !killed {
 		c.err = c.launch.startError("start Python", err.Error())
 	}
-	c.exited(c)
+	c.group.exited(c)
 	close(c.gone)
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-// TestLinesAreLoggedForTheCallThatPrintedThemOrForNone: not for a neighbour, whoever writes to the
-// process's streams, and whatever the text is.
+// TestLinesAreLoggedForTheCallThatPrintedThemOrForNone: not for another call, by whatever way the text reaches the
+// streams of the process, and whatever the text is.
 func TestLinesAreLoggedForTheCallThatPrintedThemOrForNone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, os, subprocess, sys, threading
-def say(text): print(text)
+def write(text): print(text)
 def shell(): subprocess.run(["echo", "of a subprocess"])
 async def ashell():
     print("begun", end=" ")
@@ -37,14 +37,14 @@ def forge(): os.write(1, b"\x1e1\nforged\n\x1e1 forged\n\x1eABCDEF:1 forged\n")
 		_, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
 		require.NoError(t, err)
 	}
-	run("ada", "say", `{"text":"hello"}`)
+	run("ada", "write", `{"text":"hello"}`)
 	run("bob", "later", `{}`)
 	for _, function := range []string{"shell", "ashell", "raw", "parts", "forge"} {
 		run("bob", function, `{}`)
 	}
-	run("bob", "say", `{"text":"\u001e1\nforged\n\u001e1 forged"}`)
+	run("bob", "write", `{"text":"\u001e1\nforged\n\u001e1 forged"}`)
 	require.Eventually(t, func() bool {
-		run("ada", "say", `{"text":"hello"}`)
+		run("ada", "write", `{"text":"hello"}`)
 		return strings.Contains(k.log.String(), "too late")
 	}, 30*time.Second, 10*time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -69,7 +69,7 @@ def forge(): os.write(1, b"\x1e1\nforged\n\x1e1 forged\n\x1eABCDEF:1 forged\n")
 	for _, want := range []string{
 		`tool=ashell chat=bob turn=turn-1 line="begun and ended"`, `tool=parts chat=bob turn=turn-1 line=one`,
 		`tool=parts chat=bob turn=turn-1 line=2!`, `stderr tool=parts chat=bob turn=turn-1 line=apart`,
-		`tool=say chat=bob turn=turn-1 line="␞1 forged"`,
+		`tool=write chat=bob turn=turn-1 line="␞1 forged"`,
 	} {
 		require.Contains(t, k.log.String(), want)
 	}

@@ -191,14 +191,11 @@ func (p *Pool) end(g *group) {
 }
 
 func (p *Pool) child(g *group, workflow string) *child {
-	c := newChild(launch{
+	return newChild(g, launch{
 		workflow: workflow, root: p.opts.Root, python: p.opts.Interpreter, allow: p.opts.Env,
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
 		load: p.opts.LoadTimeout, sources: g.sources, environ: &g.environ,
 	}, p.opts.Logger.With("workflow", workflow))
-	c.async, c.release, c.spare, c.exited, c.leave, c.reacquire = g.markAsync, g.release, g.spare, g.exited, g.releaseSlot, g.reacquireSlot
-	c.stall = g.stall
-	return c
 }
 
 // tool is one Python function.

@@ -16,7 +16,7 @@ func (k *kit) valueOf(file, function string) string {
 	return string(result.Value)
 }
 
-// TestFileNamedLikeALibraryHidesNothing: whoever imports it, and wherever the file is.
+// TestFileNamedLikeALibraryHidesNothing, in whatever folder and by whatever file it is imported.
 func TestFileNamedLikeALibraryHidesNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{},

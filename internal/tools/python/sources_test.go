@@ -20,14 +20,14 @@ func TestProcessesRunTheFilesThatWereChecked(t *testing.T) {
 		return map[string][]byte{
 			"tools/__init__.py": []byte("PACKAGE = '" + version + "'\n"),
 			"tools/near.py":     []byte("NEAR = '" + version + "'\n"),
-			"beside.py":         []byte("# -*- coding: latin-1 -*-\nBESIDE = '" + version + "\xe4'\n"),
+			"sibling.py":        []byte("# -*- coding: latin-1 -*-\nSIBLING = '" + version + "\xe4'\n"),
 			"tools/t.py": []byte(`
 from . import PACKAGE
 from .near import NEAR
-import beside
+import sibling
 import near
 from workflows.WF.tools.near import NEAR as ABSOLUTE
-def versions(): return [PACKAGE, NEAR, near.NEAR, beside.BESIDE, ABSOLUTE, "` + version + `"]
+def versions(): return [PACKAGE, NEAR, near.NEAR, sibling.SIBLING, ABSOLUTE, "` + version + `"]
 `),
 		}
 	}
@@ -102,13 +102,13 @@ func TestProcessKeepsWhatWasCheckedWhileItsFolderIsRenamed(t *testing.T) {
 		"tools/near.py":      []byte("NEAR = 'n'\n"),
 		"tools/deep/more.py": []byte("MORE = 'm'\n"),
 		"tools/early.py":     []byte("def early(): return 'e'\n"),
-		"beside.py":          []byte("BESIDE = 'b'\n"),
+		"sibling.py":         []byte("SIBLING = 'b'\n"),
 		"tools/t.py": []byte(`
 from . import PACKAGE
 from .near import NEAR
 from workflows.WF.tools.deep.more import MORE
-import beside
-def late(): return [PACKAGE, NEAR, MORE, beside.BESIDE]
+import sibling
+def late(): return [PACKAGE, NEAR, MORE, sibling.SIBLING]
 `),
 	}
 	for name, data := range files {

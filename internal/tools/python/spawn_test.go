@@ -38,7 +38,7 @@ def deep():
 `
 
 // TestProcessesOfMultiprocessingFindTheWorkflow whatever its folder is called: also the files that were
-// checked, neighbours, and files whose names are not those of modules.
+// checked, neighbours, and files whose names are not names of modules.
 func TestProcessesOfMultiprocessingFindTheWorkflow(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/near.py", "def twice(x): return 2 * x\n", "WF/tools/my-odd.name.py", spawning)

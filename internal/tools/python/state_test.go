@@ -17,7 +17,7 @@ os.environ["AT_IMPORT"] = "stays"
 def late(*_): raise RuntimeError("alarm of an earlier call")
 def change():
     os.chdir("/")
-    os.environ["LEFT"], os.environ["TZ"] = "behind", "Asia/Tokyo"
+    os.environ["LEFT"], os.environ["TZ"] = "changed", "Asia/Tokyo"
     os.environ.pop("AT_IMPORT")
     os.umask(0)
     signal.signal(signal.SIGALRM, late); signal.signal(signal.SIGTERM, late)
@@ -34,7 +34,7 @@ def change():
 async def achange():
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, late)
     os.chdir("/")
-    os.environ["LEFT"] = "behind"
+    os.environ["LEFT"] = "changed"
     signal.signal(signal.SIGALRM, late)
     signal.alarm(1)
 def run(): return asyncio.run(inner())
@@ -52,7 +52,7 @@ async def stay(path):
     open(path, "w").close()
     while not os.path.exists(path + "go"): await asyncio.sleep(0.005)
     return os.getcwd() == HOME
-async def aside(path): os.chdir("/")
+async def away(path): os.chdir("/")
 `
 
 // TestCallsLeaveNoTracesInTheirProcess: folder, environment, alarms, handlers, loop and the like are for
@@ -75,11 +75,11 @@ func TestFolderOfACallIsNotThatOfItsNeighbours(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", traces)
 	k.value("where", `{}`)
-	k.value("aside", `{"path":""}`)
+	k.value("away", `{"path":""}`)
 	path := filepath.Join(t.TempDir(), "stays")
 	_, first := k.start(t.Context(), "stay", `{"path":"`+path+`"}`)
 	waitForFiles(t, path, 1)
-	k.value("aside", `{"path":""}`)
+	k.value("away", `{"path":""}`)
 	require.Equal(t, "true", k.value("where", `{}`))
 	require.NoError(t, os.WriteFile(path+"go", nil, 0o600))
 	require.NoError(t, <-first)

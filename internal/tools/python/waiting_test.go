@@ -275,9 +275,9 @@ func TestLinesOfACallThatWaitedNameItStill(t *testing.T) {
 	}
 	d.answers <- json.RawMessage(`1`)
 	require.NoError(t, next(t, ended))
-	for _, said := range []string{"before", "after"} {
+	for _, line := range []string{"before", "after"} {
 		require.Eventually(t, func() bool {
-			return countLines(k, `stdout tool=use chat=c1 turn=turn-1 line=`+said) == 1
+			return countLines(k, `stdout tool=use chat=c1 turn=turn-1 line=`+line) == 1
 		}, 5*time.Second, 5*time.Millisecond)
 	}
 }
@@ -327,7 +327,7 @@ func (s slow) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 
 func TestCodeBehindAWaitThatWasGivenUpWaitsForTheWorkersNoteOfIt(t *testing.T) {
 	t.Parallel()
-	behind := filepath.Join(t.TempDir(), "behind")
+	after := filepath.Join(t.TempDir(), "after")
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, oneturn
 async def impatient(path):
@@ -335,7 +335,7 @@ async def impatient(path):
     except asyncio.TimeoutError: open(path, "w").close()
 `)
 	d := slow{newHost(), make(chan struct{})}
-	ended, _ := k.background(t.Context(), d, "impatient", `{"path":"`+behind+`"}`)
+	ended, _ := k.background(t.Context(), d, "impatient", `{"path":"`+after+`"}`)
 	next(t, d.asked)
 	require.Eventually(t, func() bool {
 		d.mu.Lock()
@@ -343,12 +343,12 @@ async def impatient(path):
 		return d.gone == 1
 	}, 10*time.Second, time.Millisecond)
 	require.Never(t, func() bool {
-		_, err := os.Stat(behind)
+		_, err := os.Stat(after)
 		return err == nil
 	}, 100*time.Millisecond, 5*time.Millisecond, "the tool continued before the worker knew that it waits no longer")
 	close(d.noted)
 	require.NoError(t, next(t, ended))
-	require.FileExists(t, behind)
+	require.FileExists(t, after)
 }
 
 func TestForkedCopyOfAToolCannotAskAndGetsAnError(t *testing.T) {

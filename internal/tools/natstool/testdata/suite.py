@@ -107,7 +107,7 @@ functions = {
 
 
 answers = {
-    "garbage": (b"{this is no JSON",), "text": (b"done", {"Content-Type": "text/plain"}), "marked": (b"\xef\xbb\xbf {\"ok\": true}\r\n",),
+    "garbage": (b"{this is not JSON",), "text": (b"done", {"Content-Type": "text/plain"}), "marked": (b"\xef\xbb\xbf {\"ok\": true}\r\n",),
     "nan": (json.dumps({"count": float("nan")}).encode(),), "huge": (json.dumps({"number": 10 ** 80}).encode(),),
     "lowly": (b"", {"oneturn-error-code": "user_error", "nats-service-error": "no such city"}),
     "later": (b"", {"Oneturn-Error-Code": "retryable", "Nats-Service-Error": "busy", "Retry-After": "7"}),

@@ -2,7 +2,7 @@
 import time
 from collections.abc import Mapping
 
-from _oneturn_host import interaction, encode
+from _oneturn_host import operations, encode
 
 PAUSE = 0.05  # seconds between two that are sent; a frontend shows no more
 MESSAGES, PERCENTS = ("message", "status_message", "agent_message", "status"), ("percent", "progress_percent", "progress")
@@ -18,7 +18,7 @@ def run(generator, owner):
             if body is not None:
                 try:
                     owner.block("progress", body)
-                except interaction.UIToolError:
+                except operations.UIToolError:
                     reports.mute()
     except StopIteration as end:
         return last if end.value is None else end.value
@@ -35,7 +35,7 @@ async def arun(generator, owner):
             if body is not None:
                 try:
                     await owner.wait("progress", body)
-                except interaction.UIToolError:
+                except operations.UIToolError:
                     reports.mute()
         return last
     finally:
@@ -74,4 +74,4 @@ def progress(value):
         percent = min(max(percent, 0), 100) if percent >= 0 else -1
     elif isinstance(value, (str, int, float)):
         message = str(value)
-    return {"percent": percent, "message": message[:interaction.MAX_MESSAGE], "tool": "", "corr": ""}
+    return {"percent": percent, "message": message[:operations.MAX_MESSAGE], "tool": "", "corr": ""}

@@ -7,7 +7,7 @@ import sys
 import traceback
 import types
 
-from _oneturn_host import entry, shims, workflow_imports, sources, multiprocessing_spawn
+from _oneturn_host import tool_function, shims, workflow_imports, checked_sources, multiprocessing_spawn
 
 
 class LoadError(Exception):
@@ -23,7 +23,7 @@ class Loader:
         tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
         sys.path.append(parent)
         workflow_imports.install(root, [tools, folder], files)
-        sources.install(folder, config["sources"])
+        checked_sources.install(folder, config["sources"])
         shims.install([tools, folder, root, parent])
         multiprocessing_spawn.install({name: config[name] for name in ("root", "folder", "workflow", "sources")}, files)
 
@@ -37,7 +37,7 @@ class Loader:
             target = getattr(module, function, None)
             if not callable(target):
                 raise LoadError("%s has no function %s" % (file, function))
-            found = self._entries[file, function] = entry.Entry(target, function)
+            found = self._entries[file, function] = tool_function.Entry(target, function)
         return found
 
     def _path(self, file):
@@ -48,7 +48,7 @@ class Loader:
             candidates.append(os.path.join(self._root, file))
         for candidate in candidates:
             path = os.path.realpath(candidate)
-            if not sources.has(path) and not os.path.isfile(path):
+            if not checked_sources.has(path) and not os.path.isfile(path):
                 continue
             if os.path.commonpath([path, self._root]) != self._root:
                 raise LoadError("%s lies outside the workflows folder" % file)
@@ -66,7 +66,7 @@ class Loader:
                 return found
             name += "__file"  # a package of the same name is next to the file
         try:
-            loader = sources.Loader(name, path) if path.endswith(".py") else None
+            loader = checked_sources.Loader(name, path) if path.endswith(".py") else None
             spec = importlib.util.spec_from_file_location(name, path, loader=loader)
             if spec is None:
                 raise LoadError("%s is not a Python file" % file)

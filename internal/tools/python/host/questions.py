@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 
-from _oneturn_host import interaction, encode
+from _oneturn_host import operations, encode
 
 log = logging.getLogger("oneturn")
 TEXTS = ("text", "response", "value", "input", "user_input", "content")  # keys under which an object may hold the typed text
@@ -92,7 +92,7 @@ def share(percent):
 
 def ask(tool, payload=None, *, name=None, schema=None, secret=False, component=None, display=None, timeout=None):
     """Asks a question and returns the answer, any JSON value. Raises UIToolTimeoutError when its time has passed."""
-    owner = interaction.current("oneturn.ask")
+    owner = operations.current("oneturn.ask")
     body = question(tool, payload, name, schema, secret, component, display, seconds(timeout))
 
     async def waits(wait):
@@ -102,7 +102,7 @@ def ask(tool, payload=None, *, name=None, schema=None, secret=False, component=N
 
 def request_input(prompt, password=False, *, name=None, component=None, display=None, timeout=None):
     """Asks a person for a text and returns it. What answers a password is a secret."""
-    owner = interaction.current("oneturn.request_input")
+    owner = operations.current("oneturn.request_input")
     body = question("", {"prompt": str(prompt), "password": bool(password)}, name, None, password, component, display,
                     seconds(timeout))
     body["input"] = True
@@ -126,7 +126,7 @@ def typed(value):
 
 def show(tool, payload=None, *, name=None, component=None, display=None):
     """Shows something that needs no answer and returns its id."""
-    owner = interaction.current("oneturn.show")
+    owner = operations.current("oneturn.show")
     body = surface(tool, payload, name, component, display)
 
     async def waits(wait):
@@ -136,7 +136,7 @@ def show(tool, payload=None, *, name=None, component=None, display=None):
 
 def dismiss(id):
     """Removes the question or surface with the id from the frontend."""
-    owner = interaction.current("oneturn.dismiss")
+    owner = operations.current("oneturn.dismiss")
 
     async def waits(wait):
         await wait(owner, "dismiss", {"id": str(id)})
@@ -145,8 +145,8 @@ def dismiss(id):
 
 def progress(percent, message="", *, tool=None, corr=None):
     """Reports how far the call is, in percent; None if unknown."""
-    owner = interaction.current("oneturn.progress")
-    body = {"percent": share(percent), "message": text(message)[:interaction.MAX_MESSAGE], "tool": text(tool), "corr": text(corr)}
+    owner = operations.current("oneturn.progress")
+    body = {"percent": share(percent), "message": text(message)[:operations.MAX_MESSAGE], "tool": text(tool), "corr": text(corr)}
 
     async def waits(wait):
         await wait(owner, "progress", body)
@@ -157,7 +157,7 @@ def step(name, function, *args, **kwargs):
     """Runs a function once in a turn: a later run of the tool gets the stored result and does not enter it.
     The result is decoded from JSON in each run. A step that raises stores nothing, and may be tried again. Any other name
     that the run uses twice is an error: the second step would get the result of the first."""
-    owner = interaction.current("oneturn.step")
+    owner = operations.current("oneturn.step")
     if not isinstance(name, str) or not name:
         raise ValueError("a step needs a name that is unique in the call")
 
@@ -184,7 +184,7 @@ def step(name, function, *args, **kwargs):
 async def use_ui_tool(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, timeout=None, name=None,
                       schema=None, secret=False, component=None, **_):
     """MozaiksAI's way to ask: the client's answer with `ui_event_id`; an answer that is not an object is returned as it is."""
-    owner = interaction.current("use_ui_tool")
+    owner = operations.current("use_ui_tool")
     own(owner, "use_ui_tool", chat_id, workflow_name)
     timeout = max(number(timeout) or 0, 0)  # MozaiksAI ignores it: an invalid one must not fail
     body = question(tool_id, payload, name, schema, secret, component, display, timeout)
@@ -196,7 +196,7 @@ async def use_ui_tool(tool_id, payload=None, *, chat_id=None, workflow_name=None
 async def emit_ui_surface(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, name=None,
                           component=None, **_):
     """MozaiksAI's way to show something; returns its id."""
-    owner = interaction.current("emit_ui_surface")
+    owner = operations.current("emit_ui_surface")
     own(owner, "emit_ui_surface", chat_id, workflow_name)
     return (await owner.wait("show", surface(tool_id, payload, name, component, display)))["id"]
 
@@ -204,9 +204,9 @@ async def emit_ui_surface(tool_id, payload=None, *, chat_id=None, workflow_name=
 async def emit_tool_progress_event(tool_name, progress_percent=None, status_message="", chat_id=None, correlation_id=None,
                                    **_):
     """MozaiksAI's way to report how far a tool is."""
-    owner = interaction.current("emit_tool_progress_event")
+    owner = operations.current("emit_tool_progress_event")
     own(owner, "emit_tool_progress_event", chat_id, None)
-    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message)[:interaction.MAX_MESSAGE],
+    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message)[:operations.MAX_MESSAGE],
                                   "tool": text(tool_name), "corr": text(correlation_id)})
 
 
@@ -220,4 +220,4 @@ def own(owner, what, chat_id, workflow_name):
         log.warning("%s names another chat or workflow than its call; the one of the call is used", what)
 
 
-INSTALLED = (ask, request_input, show, dismiss, progress, step, interaction.UIToolError, interaction.UIToolTimeoutError)
+INSTALLED = (ask, request_input, show, dismiss, progress, step, operations.UIToolError, operations.UIToolTimeoutError)

@@ -10,8 +10,8 @@ import sys
 import threading
 import traceback
 
-from _oneturn_host import entry as entries
-from _oneturn_host import api, context, interaction, encode, frames, load, loops, output, questions, process_state, loop_watch, build_cost, generators
+from _oneturn_host import tool_function
+from _oneturn_host import api, context_variables, operations, encode, frames, load, event_loops, output, questions, restore_process, blocked_loop, build_limits, generators
 
 END = 10  # seconds that the end of the process may take, if the worker does not end it before
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
@@ -39,8 +39,8 @@ class Host:
         self._main = None  # interaction of the sync call that has the main thread
         self._importing = 0  # the call for which the main thread imports a file
         self._ending = False
-        self._state = process_state.Keeper()
-        self._loop, self._secondary = loops.Main(), loops.Secondary(frames.end_copy, report)
+        self._state = restore_process.Keeper()
+        self._loop, self._secondary = event_loops.Main(), event_loops.Secondary(frames.end_copy, report)
         for fd in (frames.READ_FD, frames.WRITE_FD):
             os.set_inheritable(fd, False)
         faulthandler.enable()
@@ -55,7 +55,7 @@ class Host:
 
     def serve(self):
         threading.Thread(target=self._read, daemon=True).start()
-        self._watch = loop_watch.Watch(self._loop, self._tasks, self._blocked, self._free)
+        self._watch = blocked_loop.Watch(self._loop, self._tasks, self._blocked, self._free)
         frames.write(b'{"hello":true}')
         while not self._ending:
             try:
@@ -119,7 +119,7 @@ class Host:
 
     def _begin(self, request):
         """A function that is sync or not yet imported, on the main thread or a separate one."""
-        on_main = process_state.on_main()
+        on_main = restore_process.on_main()
         try:
             self._check(request)
             if on_main:
@@ -142,7 +142,7 @@ class Host:
             self._run_apart(request, entry)
 
     def _run_apart(self, request, entry):
-        with loops.of_thread():
+        with event_loops.of_thread():
             contextvars.copy_context().run(self._run, request, entry, False)
 
     def _run(self, request, entry, on_main):
@@ -172,7 +172,7 @@ class Host:
 
     def _await(self, awaitable):
         """The value of an awaitable, for a thread on which no loop runs."""
-        loop = self._loop if process_state.on_main() else self._secondary
+        loop = self._loop if restore_process.on_main() else self._secondary
         value, error = loop.complete(wait(awaitable))
         if error is not None:
             raise error
@@ -258,7 +258,7 @@ class Host:
         self._cancelled.add(call_id)
         owner = self._interactions.get(call_id)
         if owner is not None:
-            owner.end(interaction.stopped(request))
+            owner.end(operations.stopped(request))
         task = self._tasks.get(call_id)
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
@@ -290,7 +290,7 @@ class Host:
         self._cancelled.discard(request["id"])
         owner = self._interactions.pop(request["id"], None)
         if owner is not None:
-            owner.end(interaction.over)
+            owner.end(operations.over)
             if owner is self._main:
                 self._main = None
         frames.write(body)
@@ -298,20 +298,20 @@ class Host:
     def _prepare(self, request, entry):
         """The arguments of the call and its context, which only functions that name it get."""
         api.enter(request["meta"], request["id"])
-        owner = self._interactions[request["id"]] = interaction.Interaction(request["id"], request["meta"], self._max_frame)
-        interaction.enter(owner)
+        owner = self._interactions[request["id"]] = operations.Interaction(request["id"], request["meta"], self._max_frame)
+        operations.enter(owner)
         arguments = request["args"]
         if request.get("map"):
             arguments = entry.map(arguments, **request["map"])
         try:
             arguments = entry.build(arguments)
-        except build_cost.Unbuildable as error:
+        except build_limits.Unbuildable as error:
             raise BadArgs("parameter %s" % error) from None
         offered = request.get("context")
         if not entry.takes_context(offered is not None, request.get("map")):
             return arguments, None
-        tracked = context.Tracked(offered or {})
-        arguments[entries.CONTEXT] = tracked.container
+        tracked = context_variables.Tracked(offered or {})
+        arguments[tool_function.CONTEXT] = tracked.container
         return arguments, tracked
 
 
@@ -352,7 +352,7 @@ def classify(error):
         failure["code"] = "too_large"
     elif isinstance(error, api.RetryableToolError):
         failure["retryable"] = True
-    elif isinstance(error, interaction.UIToolError):
+    elif isinstance(error, operations.UIToolError):
         failure["code"] = str(error.code)  # the worker accepts only codes that it has sent
     elif isinstance(error, (SystemExit, KeyboardInterrupt, MemoryError)):
         failure["replace"] = True

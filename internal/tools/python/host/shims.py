@@ -4,7 +4,7 @@ import importlib.util
 import logging
 import sys
 
-from _oneturn_host import interaction, questions
+from _oneturn_host import operations, questions
 
 STANDARD = ("exc_info", "stack_info", "stacklevel", "extra")
 
@@ -48,7 +48,7 @@ _LOGGING = {"get_%s_logger" % kind: _logger(kind) for kind in
             ("workflow", "core", "business", "chat", "performance", "transport", "agent", "component", "event", "context")}
 _LOGGING.update({name: _one_line(name[4:]) for name in ("log_business_event", "log_chat_interaction", "log_performance_metric")})
 _UI = {item.__name__: item for item in (questions.use_ui_tool, questions.emit_ui_surface, questions.emit_tool_progress_event,
-                                       interaction.UIToolError, interaction.UIToolTimeoutError)}
+                                       operations.UIToolError, operations.UIToolTimeoutError)}
 _LEAVES = {
     "mozaiksai.core.workflow.outputs.ui_tools": _UI,
     "core.workflow.outputs.ui_tools": _UI,

@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-from _oneturn_host import sources
+from _oneturn_host import checked_sources
 
 # What imports in the name of its caller.
 GO_BETWEENS = {"importlib", "pkgutil", "pickle", "unittest", "runpy", "pydoc", "multiprocessing"}
@@ -20,7 +20,7 @@ class Workflows:
     def find_spec(self, name, path=None, target=None):
         if name in self._files:
             file = self._files[name]
-            return importlib.util.spec_from_file_location(name, file, loader=sources.Loader(name, file))
+            return importlib.util.spec_from_file_location(name, file, loader=checked_sources.Loader(name, file))
         if name != "workflows":
             return None
         init = os.path.join(self._root, "__init__.py")

@@ -11,7 +11,9 @@ import (
 var scripts embed.FS
 
 // hostModules are the modules of the host in the order in which they import each other.
-const hostModules = "frames dataframes encode context interaction questions generators api output shims sources workflow_imports hints build_cost scalars models build entry multiprocessing_spawn load loops process_state loop_watch serve"
+const hostModules = "frames dataframes encode context_variables operations questions generators api output shims " +
+	"checked_sources workflow_imports type_hints build_limits build_scalars build_pydantic build_values tool_function " +
+	"multiprocessing_spawn load event_loops restore_process blocked_loop serve"
 
 // hostConfig is what a child needs to know before its first call.
 type hostConfig struct {

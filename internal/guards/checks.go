@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// A guard of a manifest at work: declared is the guard, check one of the four things that it can check, value the
+// arguments or the result, decoded or encoded only when the check needs it.
+
 // check is what a declared guard checks of a value: the arguments or the result.
 type check interface {
 	refuse(ctx context.Context, call *tools.Call, v *value) error

@@ -6,7 +6,7 @@ import pathlib
 import re
 import uuid
 
-from _oneturn_host.build_cost import Unbuildable, want
+from _oneturn_host.build_limits import Unbuildable, want
 
 MAX_DIGITS = 64  # of a number that is a text; to read a long one takes quadratic time before Python 3.10.7
 DURATION = re.compile(r"(-)?P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")

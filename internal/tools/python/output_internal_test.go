@@ -20,7 +20,7 @@ func entrusted(secret string) *pending {
 func TestNoSecretIsPrintedOnceAProcessWasHandedMoreThanAreSearchedFor(t *testing.T) {
 	t.Parallel()
 	secret := func(n int) string { return fmt.Sprintf("swordfish-%04d-of-the-call", n) }
-	c := newChild(launch{}, slog.New(slog.DiscardHandler))
+	c := newChild(nil, launch{}, slog.New(slog.DiscardHandler))
 	for n := range maxSecretCalls {
 		c.watchSecrets(entrusted(secret(n)))
 	}

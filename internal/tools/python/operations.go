@@ -133,10 +133,10 @@ func (c *child) addOpenQuestions(p *pending, change int) {
 	p.openQuestions += change
 	switch {
 	case p.openQuestions > 0 && !p.slotReleased:
-		p.slotReleased = c.leave(c)
+		p.slotReleased = c.group.releaseSlot(c)
 	case p.openQuestions == 0 && p.slotReleased:
 		p.slotReleased = false
-		c.reacquire(c, p.isAsync(c))
+		c.group.reacquireSlot(c, p.isAsync(c))
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *child) settle(p *pending) {
 	p.over = true
 	if p.slotReleased {
 		p.slotReleased = false
-		c.reacquire(c, p.isAsync(c))
+		c.group.reacquireSlot(c, p.isAsync(c))
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// remote is the invoker of one target. It is made when it is called first, and closed when no active set
+// remoteTool is the invoker of one target. It is made when it is called first, and closed when no active set
 // names its target and its calls have ended; a turn that found it before that and calls
 // it later creates it again for as long as its call takes.
-type remote struct {
-	all     *remotes
+type remoteTool struct {
+	all     *registry
 	key     string
 	binding *bindings.Binding // the first that named the target
 
@@ -24,12 +24,12 @@ type remote struct {
 }
 
 var (
-	_ tools.Queuer    = (*remote)(nil)
-	_ tools.Describer = (*remote)(nil)
+	_ tools.Queuer    = (*remoteTool)(nil)
+	_ tools.Describer = (*remoteTool)(nil)
 )
 
 // Invoke implements [tools.Invoker].
-func (r *remote) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+func (r *remoteTool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	tool, err := r.begin()
 	if err != nil {
 		return tools.Result{}, err
@@ -39,7 +39,7 @@ func (r *remote) Invoke(ctx context.Context, call *tools.Call) (tools.Result, er
 }
 
 // Queues implements [tools.Queuer].
-func (r *remote) Queues() bool {
+func (r *remoteTool) Queues() bool {
 	tool, err := r.begin()
 	if err != nil {
 		return false
@@ -49,7 +49,7 @@ func (r *remote) Queues() bool {
 }
 
 // Describe implements [tools.Describer]. Nothing is known of a tool that does not describe itself.
-func (r *remote) Describe(ctx context.Context) (tools.Description, error) {
+func (r *remoteTool) Describe(ctx context.Context) (tools.Description, error) {
 	tool, err := r.begin()
 	if err != nil {
 		return tools.Description{}, err
@@ -62,13 +62,13 @@ func (r *remote) Describe(ctx context.Context) (tools.Description, error) {
 }
 
 // Known implements [tools.Describer].
-func (r *remote) Known() (tools.Description, bool) {
+func (r *remoteTool) Known() (tools.Description, bool) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	return r.known()
 }
 
-func (r *remote) known() (tools.Description, bool) {
+func (r *remoteTool) known() (tools.Description, bool) {
 	if d, ok := r.tool.(tools.Describer); ok {
 		return d.Known()
 	}
@@ -76,7 +76,7 @@ func (r *remote) known() (tools.Description, bool) {
 }
 
 // begin begins a call.
-func (r *remote) begin() (tools.Invoker, error) {
+func (r *remoteTool) begin() (tools.Invoker, error) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	if r.all.closed {
@@ -94,7 +94,7 @@ func (r *remote) begin() (tools.Invoker, error) {
 }
 
 // end ends a call.
-func (r *remote) end() {
+func (r *remoteTool) end() {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	r.calls--
@@ -105,7 +105,7 @@ func (r *remote) end() {
 const closeTimeout = 5 * time.Second
 
 // settle closes a tool that is neither wanted nor called. all.mu is held.
-func (r *remote) settle() {
+func (r *remoteTool) settle() {
 	if r.wanted || r.calls > 0 || r.all.closed {
 		return
 	}
@@ -120,7 +120,7 @@ func (r *remote) settle() {
 }
 
 // take takes the tool out to be closed; nil if there is none to close. all.mu is held.
-func (r *remote) take() tools.Closer {
+func (r *remoteTool) take() tools.Closer {
 	closer, _ := r.tool.(tools.Closer)
 	r.tool = nil
 	delete(r.all.open, r)

@@ -53,30 +53,10 @@ func ask(ctx context.Context, guard func() error) (refused error) {
 	}
 }
 
-// worded never leaves a refusal without words.
+// worded is the reason of a refusal, never empty.
 func worded(reason string) string {
 	if strings.TrimSpace(reason) == "" {
 		return "a guard refuses the call"
 	}
 	return events.Clip(reason)
-}
-
-// Input makes a guard of a function that looks at calls.
-func Input(f func(ctx context.Context, call *tools.Call) error) Guard { return inputFunc(f) }
-
-// Output makes a guard of a function that looks at results.
-func Output(f func(ctx context.Context, call *tools.Call, output json.RawMessage) error) Guard {
-	return outputFunc(f)
-}
-
-type inputFunc func(context.Context, *tools.Call) error
-
-func (f inputFunc) Input(ctx context.Context, call *tools.Call) error        { return f(ctx, call) }
-func (inputFunc) Output(context.Context, *tools.Call, json.RawMessage) error { return nil }
-
-type outputFunc func(context.Context, *tools.Call, json.RawMessage) error
-
-func (outputFunc) Input(context.Context, *tools.Call) error { return nil }
-func (f outputFunc) Output(ctx context.Context, call *tools.Call, output json.RawMessage) error {
-	return f(ctx, call, output)
 }

@@ -7,8 +7,8 @@ import json
 import re
 import typing
 
-from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals
-from _oneturn_host.build_cost import TooMuch, Unbuildable, place
+from _oneturn_host.type_hints import CLOTHES, aliased, hints, is_alias, is_union, literals
+from _oneturn_host.build_limits import TooMuch, Unbuildable, place
 
 MAX_COLLIDING = 1000  # numbers of one hash
 STEP = 8  # what an object costs that pydantic may try, which is as much as others take to build

@@ -14,25 +14,26 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// remotes are the invokers of tools outside the folder: one for each target, shared by all
-// bindings of all sets that name an equal one.
-type remotes struct {
+// registry holds the invokers of tools outside the workflow folder: one for each target, shared by all bindings of all
+// sets that name an equal one. adopt decides which are kept, find returns one, discover asks them for their effect,
+// close ends them; remoteTool (remote_tool.go) is one of them.
+type registry struct {
 	make    func(*bindings.Binding) tools.Invoker // without I/O
 	logger  *slog.Logger
 	changed chan struct{} // a set was adopted
 	closing sync.WaitGroup
 
 	mu     sync.Mutex
-	known  map[string]*remote        // to be shared, by key: the active ones and the open ones
-	active map[target.Target]*remote // of the active sets
-	open   map[*remote]bool          // those that are made
+	known  map[string]*remoteTool        // to be shared, by key: the active ones and the open ones
+	active map[target.Target]*remoteTool // of the active sets
+	open   map[*remoteTool]bool          // those that are made
 	closed bool
 }
 
-func newRemotes(maker func(*bindings.Binding) tools.Invoker, logger *slog.Logger) *remotes {
-	return &remotes{
+func newRegistry(maker func(*bindings.Binding) tools.Invoker, logger *slog.Logger) *registry {
+	return &registry{
 		make: maker, logger: logger, changed: make(chan struct{}, 1),
-		known: map[string]*remote{}, active: map[target.Target]*remote{}, open: map[*remote]bool{},
+		known: map[string]*remoteTool{}, active: map[target.Target]*remoteTool{}, open: map[*remoteTool]bool{},
 	}
 }
 
@@ -50,7 +51,7 @@ func keyOf(b *bindings.Binding) string {
 }
 
 // adopt keeps what the bindings of a set name and lets go of what they do not.
-func (r *remotes) adopt(all []*bindings.Binding) {
+func (r *registry) adopt(all []*bindings.Binding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range r.known {
@@ -77,7 +78,7 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 }
 
 // find returns the invoker of a binding. One that is not active lives as long as its calls.
-func (r *remotes) find(b *bindings.Binding) *remote {
+func (r *registry) find(b *bindings.Binding) *remoteTool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one, ok := r.active[b.Target]; ok {
@@ -87,19 +88,19 @@ func (r *remotes) find(b *bindings.Binding) *remote {
 }
 
 // get is find by key. mu is held.
-func (r *remotes) get(b *bindings.Binding) *remote {
+func (r *registry) get(b *bindings.Binding) *remoteTool {
 	key := keyOf(b)
 	if one, ok := r.known[key]; ok {
 		return one
 	}
-	return &remote{all: r, key: key, binding: b}
+	return &remoteTool{all: r, key: key, binding: b}
 }
 
 // discoverTimeout bounds how long one tool is asked about itself.
 const discoverTimeout = 10 * time.Second
 
 // discover asks the tools whose effect is not discovered yet, all at the same time.
-func (r *remotes) discover(ctx context.Context) {
+func (r *registry) discover(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
@@ -114,10 +115,10 @@ func (r *remotes) discover(ctx context.Context) {
 }
 
 // undiscovered lists the tools whose effect is not discovered yet.
-func (r *remotes) undiscovered() []*remote {
+func (r *registry) undiscovered() []*remoteTool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []*remote
+	var list []*remoteTool
 	for _, one := range r.active {
 		if one.wanted && one.discoversEffect {
 			if _, reported := one.known(); !reported {
@@ -132,7 +133,7 @@ func (r *remotes) undiscovered() []*remote {
 var errClosed = errors.New("the worker has stopped: its tools are closed")
 
 // close ends all invokers.
-func (r *remotes) close(ctx context.Context) error {
+func (r *registry) close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
 	var failed []error

@@ -10,10 +10,10 @@ import inspect
 import json
 import typing
 
-from _oneturn_host import models
-from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals, outline
-from _oneturn_host.scalars import SIMPLE, floating, number_key
-from _oneturn_host.build_cost import TooMuch, Unbuildable, Work, attempt, place, want
+from _oneturn_host import build_pydantic
+from _oneturn_host.type_hints import CLOTHES, aliased, hints, is_alias, is_union, literals, outline
+from _oneturn_host.build_scalars import SIMPLE, floating, number_key
+from _oneturn_host.build_limits import TooMuch, Unbuildable, Work, attempt, place, want
 
 LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable, collections.abc.Collection)
 SETS = {set: set, collections.abc.Set: set, collections.abc.MutableSet: set, frozenset: frozenset, collections.deque: collections.deque}
@@ -64,8 +64,8 @@ def builder_of(hint):
     kind = origin or hint
     if not inspect.isclass(kind):
         return None
-    if models.known(kind):
-        return models.builder(hint if origin is None else kind)
+    if build_pydantic.known(kind):
+        return build_pydantic.builder(hint if origin is None else kind)
     if kind in SIMPLE:
         return SIMPLE[kind]
     if issubclass(kind, enum.Enum):

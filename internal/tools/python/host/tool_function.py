@@ -2,7 +2,7 @@
 import functools
 import inspect
 
-from _oneturn_host import build, build_cost
+from _oneturn_host import build_values, build_limits
 
 CONTEXT = "context_variables"
 RUNTIME = "runtime"  # as in **runtime, which gets what the turn knows, as in MozaiksAI of September 2025
@@ -66,12 +66,12 @@ class Entry:
 
     def build(self, arguments):
         """Arguments as the hints of their parameters name them."""
-        spent = build_cost.Work()
+        spent = build_limits.Work()
         for name, make in self._builders.items():
             if name in arguments:
                 try:
                     arguments[name] = make(arguments[name], spent)
-                except build_cost.Unbuildable as error:
+                except build_limits.Unbuildable as error:
                     raise error.inside(name) from None
         return arguments
 
@@ -103,7 +103,7 @@ def look(function, name):
         except (TypeError, ValueError):
             return names, True, yields, builders
         names += [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        made = build.builders(function)
+        made = build_values.builders(function)
         for p in parameters:
             if p.name in made and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != CONTEXT:
                 builders.setdefault(p.name, made[p.name])

@@ -56,7 +56,7 @@ func (f *fake) Invoke(ctx context.Context, _ *tools.Call) (tools.Result, error) 
 func (f *fake) Describe(context.Context) (tools.Description, error) {
 	f.shop.described.Add(1)
 	if f.shop.fail.Load() {
-		return tools.Description{}, errors.New("nobody answers")
+		return tools.Description{}, errors.New("no service answers")
 	}
 	f.reported.Store(true)
 	return tools.Description{Effect: "none"}, nil
@@ -75,16 +75,16 @@ func (f *fake) Close(context.Context) error {
 	return nil
 }
 
-func newShop() (*shop, *remotes) {
+func newShop() (*shop, *registry) {
 	s := &shop{}
-	return s, newRemotes(s.make, slog.New(slog.DiscardHandler))
+	return s, newRegistry(s.make, slog.New(slog.DiscardHandler))
 }
 
 func endpoint(subject string) *bindings.Binding {
 	return &bindings.Binding{Kind: bindings.KindNATS, Tool: subject, Target: &target.NATS{Subject: subject, TrustMetadata: true}}
 }
 
-func invoke(t *testing.T, one *remote) {
+func invoke(t *testing.T, one *remoteTool) {
 	t.Helper()
 	_, err := one.Invoke(t.Context(), &tools.Call{})
 	require.NoError(t, err)
@@ -149,9 +149,9 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 		s, r := newShop()
 		s.hold = make(chan struct{})
 		s.fail.Store(true)
-		for _, subject := range []string{"in force", "transient"} {
+		for _, subject := range []string{"active", "transient"} {
 			b := endpoint(subject)
-			if subject == "in force" {
+			if subject == "active" {
 				r.adopt([]*bindings.Binding{b})
 			}
 			go func() { _, _ = r.find(b).Invoke(t.Context(), &tools.Call{}) }()
@@ -168,7 +168,7 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 func TestToolsThatAreTrustedAreAskedUntilTheyHaveReportedTheirEffect(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
-	b, reported, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
+	b, reported, careful := endpoint("a"), endpoint("declared"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
 	reported.EffectDeclared = true
 	r.adopt([]*bindings.Binding{b, reported, careful})
 	s.fail.Store(true)
