@@ -41,7 +41,7 @@ var privateWords = []privateWord{
 	},
 	{
 		row: "fault", hint: "fault", find: expr(`\bfault(s|y)?\b`), write: "violation, diagnostic, error", example: "each fault of the data",
-		allowed: expr(`faults\.md|(injected|planted) faults?|faults (that tests|under load)|json:"faults`), allowedExample: "all injected faults: docs/faults.md",
+		allowed: expr(`faults\.md|(injected|planted|segmentation) faults?|faults (that tests|under load)|json:"faults`), allowedExample: "all injected faults: docs/faults.md",
 		except: injected,
 	},
 	{row: "anew", hint: "anew", find: expr(`\banew\b`), write: "again, re-create, restart", example: "starts anew"},
