@@ -17,20 +17,20 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// answer handles what a person says to a question (design 6): tenant, chat, user, deadline and
-// schema are checked before anything is stored; the first answer that is stored stands. The turn
-// goes on where it waits: in the memory of its worker, or here, if it was parked.
+// answer handles the answer of a person to a question: tenant, chat, user, deadline and schema are checked before anything
+// is stored; the first stored answer counts. The turn continues where it waits: in the memory of its worker, or here, if
+// it was parked (docs/journal.md).
 func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, body *events.Message) inbound.Disposition {
 	r, err := body.Answer()
 	if err != nil {
-		return h.unparsed(m, err)
+		return h.deadUnreadable(m, err)
 	}
 	if !events.AnswerKind(in.Kind) || in.App != subjects.Token(r.App) || in.Chat != subjects.Token(r.Chat) ||
 		r.Workflow != "" && in.Workflow != subjects.Token(r.Workflow) {
-		return h.foreign(m, in, r)
+		return h.refuseForeign(m, in, r)
 	}
-	m.turns = turnOf(r)
-	if d, back := h.putAsideAgain(m, in.Workflow); back {
+	m.turns = turnOfAnswer(r)
+	if d, requeued := h.deferAgain(m, in.Workflow); requeued {
 		return d
 	}
 	q, err := h.find(m.Held, r, h.age(m) >= earlyFor)
@@ -46,65 +46,64 @@ func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, 
 			return h.refuse(m, r, events.AnswerForbidden, textNotUsers)
 		}
 	}
-	d, back, waits := h.elsewhere(m, in.Workflow, q)
+	d, requeued, refused := h.requeueUnknownWorkflow(m, in.Workflow, q)
 	switch {
-	case back:
+	case requeued:
 		return d
-	case waits:
-		return h.refuseToWait(m, r, q)
+	case refused:
+		return h.refuseUnlessAccepted(m, r, q)
 	case errors.Is(err, errNoQuestion), isBusy(err):
-		if d, back := h.early(m); back {
+		if d, requeued := h.requeueEarly(m); requeued {
 			return d
 		}
 		switch {
 		case isBusy(err):
 			return h.refuse(m, r, events.AnswerBusy, textBusy)
 		case errors.Is(err, errTooManyTurns):
-			return h.refuse(m, r, events.AnswerUnknown, textCrowded)
+			return h.refuse(m, r, events.AnswerUnknown, textTooMany)
 		}
 		return h.refuse(m, r, events.AnswerUnknown, textUnknown)
 	case errors.Is(err, query.ErrUnreadable):
 		return h.refuse(m, r, events.AnswerClosed, textDamaged)
 	case err != nil:
-		return h.undecided(m, "the question cannot be looked up", err)
+		return h.redeliver(m, "the question cannot be read", err)
 	case !m.Fresh():
 		return inbound.Left()
 	}
-	return h.decide(ctx, m, r, q)
+	return h.storeAnswer(ctx, m, r, q)
 }
 
-// unparsed makes a dead letter of a message that cannot be read. Whoever sent an answer hears of
-// it, too.
-func (h *Handlers) unparsed(m *message, err error) inbound.Disposition {
+// deadUnreadable makes a dead letter of a message that cannot be read. The sender of an answer receives a result as well.
+func (h *Handlers) deadUnreadable(m *message, err error) inbound.Disposition {
 	if m.Private {
 		h.Metrics.Answers.WithLabelValues(string(events.AnswerInvalid)).Inc()
-		h.tell(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+events.LogText(err)+"."))
+		h.sendResult(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+events.LogText(err)+"."))
 	}
-	return h.dead(m, deadletter.DecodeReason(err), err)
+	return h.deadLetter(m, deadletter.DecodeReason(err), err)
 }
 
-// foreign rejects an answer whose body belongs to somebody else than its subject. The sender's
-// chat is that of the subject: rights are given by subject.
-func (h *Handlers) foreign(m *message, in subjects.Inbound, r *events.ToolCallResponse) inbound.Disposition {
+// refuseForeign rejects an answer whose body names another tenant, chat or workflow than its subject. It is reported in the
+// chat of the subject: rights are granted on subjects.
+func (h *Handlers) refuseForeign(m *message, in subjects.Inbound, r *events.ToolCallResponse) inbound.Disposition {
 	v := events.NewAnswerResult(events.AnswerForbidden, r.ToolCallID, textForeign)
 	ids := query.IDs(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
 	sender := *r
 	sender.App, sender.Chat = ids.App, ids.Chat
-	h.judged(m, &sender, v)
+	h.reportResult(m, &sender, v)
 	return inbound.Acked()
 }
 
-// decide stores an answer, if the question takes it, and does what follows.
-func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
+// storeAnswer stores an answer, if it is valid and the question is open, and carries out the decision of the journal.
+func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
 	content, err := h.schemas.Check(q.ToolCall, r.Value)
 	if content.SchemaErr != nil {
 		h.lines.Log(m.Held, h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
-			"the schema of a question cannot be used any more", "question", throttle.Cut(q.ToolCallID), "err", events.LogText(content.SchemaErr))
+			"the schema of a question can no longer be used", "question", throttle.Cut(q.ToolCallID), "err", events.LogText(content.SchemaErr))
 	}
 	if err == nil && q.Secret {
 		content.Digest = ""
 		if content.Data, err = answers.Seal(h.SecretKeys, q.key, q.ask, content.Data); err != nil {
-			return h.unsealable(m, r, q, err)
+			return h.requeueUnsealable(m, r, q, err)
 		}
 	}
 	switch {
@@ -114,7 +113,7 @@ func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallRes
 		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+events.LogText(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*taker)(h),
+		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*newOwner)(h),
 		Outcome: idempotency.Answered, Digest: content.Digest, Data: content.Data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Sent(&m.Message).Before(end) {
@@ -131,58 +130,57 @@ func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallRes
 	case errors.Is(err, idempotency.ErrRefused):
 		return h.refuse(m, r, events.AnswerInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.Data)))
 	case err != nil:
-		return h.undecided(m, "the answer could not be stored", err)
+		return h.redeliver(m, "the answer could not be stored", err)
 	case v.Status == idempotency.Early:
-		if d, back := h.early(m); back {
+		if d, requeued := h.requeueEarly(m); requeued {
 			return d
 		}
 	}
-	h.judged(m, r, verdictOf(v, r.ToolCallID, q.Secret))
+	h.reportResult(m, r, answerResult(v, r.ToolCallID, q.Secret))
 	if v.Status == idempotency.Accepted {
-		h.olderNames(q, r.Value)
+		h.publishCompatEvents(q, r.Value)
 	}
-	return h.follow(ctx, m, q.key, v)
+	return h.applyDecision(ctx, m, q.key, v)
 }
 
-// unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
-func (h *Handlers) unsealable(m *message, r *events.ToolCallResponse, q *inquiry, err error) inbound.Disposition {
-	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
-	if d, back := h.giveBack(m, h.rarely(m)); back {
+// requeueUnsealable requeues an answer to a secret question that this worker has no keys for: a worker with keys asked it.
+func (h *Handlers) requeueUnsealable(m *message, r *events.ToolCallResponse, q *inquiry, err error) inbound.Disposition {
+	h.logThrottled(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
+	if d, requeued := h.requeue(m, h.ageBasedDelay(m)); requeued {
 		return d
 	}
-	return h.refuseToWait(m, r, q)
+	return h.refuseUnlessAccepted(m, r, q)
 }
 
-// follow does what the journal decided on a message that brings the end of a question.
-func (h *Handlers) follow(ctx context.Context, m *message, key subjects.Key, v idempotency.AnswerDecision) inbound.Disposition {
+// applyDecision carries out the decision of the journal on a message that closes a question: an answer or an expiry.
+func (h *Handlers) applyDecision(ctx context.Context, m *message, key subjects.Key, v idempotency.AnswerDecision) inbound.Disposition {
 	switch v.Action {
 	case idempotency.Run, idempotency.EndTurn:
-		return h.resumed(ctx, m, v.Decision)
+		return h.continueParked(ctx, m, v.Decision)
 	case idempotency.Requeue:
-		return h.giveLeaseBack(m, v.Turn.Lease.Same(m.Lease))
+		return h.requeueLease(m, v.Turn.Lease.Same(m.Lease))
 	case idempotency.Leave:
 		if v.Status != idempotency.Early {
 			return inbound.Left()
 		}
 	case idempotency.Signalled:
-		if d, copied := h.resumeCopy(ctx, m, key, nil); copied {
+		if d, resumed := h.resumeDeferred(ctx, m, key, nil); resumed {
 			return d
 		}
 	case idempotency.Done, idempotency.Duplicate, idempotency.Conflict:
 	}
-	return h.ended(ctx, m, v.Decision)
+	return h.ackMerged(ctx, m, v.Decision)
 }
 
-// undecided leaves a message of which it is not known what is stored. It comes back.
-func (h *Handlers) undecided(m *message, what string, err error) inbound.Disposition {
-	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
+// redeliver leaves a message whose stored records are not known.
+func (h *Handlers) redeliver(m *message, what string, err error) inbound.Disposition {
+	h.logThrottled(m, slog.LevelWarn, "the message will be redelivered", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
 	return inbound.Left()
 }
 
-// olderNames tells the end of a question by the names that it had before: for frontends of
-// workflows with compat.events. Nobody's screen depends on it, so it is published once, and not
-// stored.
-func (h *Handlers) olderNames(q *inquiry, value any) {
+// publishCompatEvents publishes the events of earlier releases that report the end of a question, for frontends of
+// workflows with compat.events. No frontend depends on them, so they are published once, and not stored.
+func (h *Handlers) publishCompatEvents(q *inquiry, value any) {
 	if !h.Bindings().CompatEvents(q.WorkflowName) {
 		return
 	}
@@ -200,12 +198,12 @@ func (h *Handlers) olderNames(q *inquiry, value any) {
 		err = h.Live(h.Space.Live(q.AppID, q.ChatID, kind), data)
 	}
 	if err != nil {
-		h.Logger.Debug("an older event could not be published", "kind", kind, "question", q.ToolCallID, "err", events.LogText(err))
+		h.Logger.Debug("an event of an earlier release could not be published", "kind", kind, "question", q.ToolCallID, "err", events.LogText(err))
 	}
 }
 
-// statusOf returns the status that an answer gives itself, "completed" if it gives none. It is a
-// word that a component chose; a text, or anything of a secret answer, is not repeated.
+// statusOf returns the status field of an answer, "completed" without one. A component sets it to a short keyword; a longer
+// text, and any part of a secret answer, is not repeated.
 func statusOf(q *inquiry, value any) string {
 	const word = 32 // bytes
 	object, _ := value.(map[string]any)
@@ -217,25 +215,25 @@ func statusOf(q *inquiry, value any) string {
 
 // Bounds of erasing a message that was a secret answer.
 const (
-	// erasePause is how long after a failure it is tried again.
+	// erasePause is the delay of the next attempt after a failure.
 	erasePause = 5 * time.Second
 	// eraseFor is how long a message is kept in the stream for that, by the server's clock; then it is
 	// acknowledged.
 	eraseFor = time.Hour
 )
 
-// Bounds of erasing messages of which it is not known whether they are secret. Of 64 places that are
-// taken for ten seconds a tenant alone gets half: three messages a second, and 32 at once.
+// Bounds of erasing messages that may or may not be secret. Of 64 places that are taken for ten seconds a single tenant
+// gets half: three messages a second, and a burst of 32.
 const (
 	erasures   = 64
 	erasureFor = 10 * time.Second
 )
 
-// erases reports whether a message that is acknowledged is overwritten in its stream's file as well, for
-// which the server writes megabytes and syncs them. Each one is that answers a secret question. Of
-// those that answer no question, or cannot be read, nobody knows: a tenant has some of them erased and no
-// flood of them, behind which every other tenant would wait. What came sealed tells nobody anything.
-func (h *Handlers) erases(m *message) bool {
+// mustErase reports whether a message that is acknowledged is overwritten in the file of its stream as well, for which the
+// server writes and syncs megabytes. Each answer to a secret question is. Whether an answer to an unknown question, or
+// one that cannot be read, is secret is not known: some of a tenant are erased, and not a flood of them, for which every
+// other tenant would have to wait. A sealed message reveals nothing.
+func (h *Handlers) mustErase(m *message) bool {
 	switch {
 	case m.asksSecret:
 		return m.secret
@@ -246,12 +244,12 @@ func (h *Handlers) erases(m *message) bool {
 	if h.erased.TakeFor(in.App, 1, h.Now(), erasureFor) {
 		return true
 	}
-	h.often(m, slog.LevelWarn, "an answer to no known question is acknowledged and not erased: the tenant sends too many", "", "seq", m.Lease.Seq)
+	h.logThrottled(m, slog.LevelWarn, "an answer to no known question is acknowledged and not erased: the tenant sends too many", "", "seq", m.Lease.Seq)
 	return false
 }
 
-// eraseAgain is how long after a failure to erase a message it is tried again, 0 if it is not.
-func (h *Handlers) eraseAgain(m *message) time.Duration {
+// eraseRetryDelay is the delay of the next attempt after a failure to erase a message, 0 for none.
+func (h *Handlers) eraseRetryDelay(m *message) time.Duration {
 	if h.serverNow(m).Sub(m.Arrived) < eraseFor {
 		return erasePause
 	}

@@ -14,14 +14,17 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Texts of verdicts. They hold nothing of the answer.
+// The result of an answer or an expiry, and who receives it: the subject that the message names, and, for an answer that
+// was not accepted, its chat.
+
+// Texts of results. They hold no part of the answer.
 const (
 	textUnknown   = "There is no such question in this chat."
-	textBusy      = "The chat has too many turns to look for the question now, and too much of this tenant is looked for: send run_id with the answer, or the answer again later."
-	textCrowded   = "Too many turns of this chat have asked a question with that number to look for this one: send run_id with the answer."
-	textForeign   = "The answer names another tenant, chat or workflow than the subject that it came on."
-	textWorkflow  = "The question belongs to another workflow than the subject that the message came on: publish it to the subject that the question names."
-	textPool      = "The question belongs to another pool of workers than the subject that the message came on: publish it to the subject that the question names."
+	textBusy      = "The chat has too many turns to search it for the question now, and the tenant has used up its searches: send run_id with the answer, or send the answer again later."
+	textTooMany   = "Too many turns of this chat have asked a question with that number to find this one: send run_id with the answer."
+	textForeign   = "The answer names another tenant, chat or workflow than the subject that it was published on."
+	textWorkflow  = "The question belongs to another workflow than the subject that the message was published on: publish it to the subject that the question names."
+	textPool      = "The question belongs to another pool of workers than the subject that the message was published on: publish it to the subject that the question names."
 	textNotUsers  = "The question is for another user."
 	textAccepted  = "The answer is accepted."
 	textReplayed  = "The same answer was accepted before."
@@ -30,13 +33,13 @@ const (
 	textExpired   = "The time to answer is over."
 	textCancelled = "The turn was cancelled."
 	textClosed    = "The turn ended with the question open."
-	textNoRoom    = "No worker at hand has the workflow of the question, and too many messages wait for one: send the answer again later."
-	textDamaged   = "The question cannot be read: the turn cannot go on with an answer."
+	textNoRoom    = "No worker that received the answer has the workflow of the question, and too many messages wait for one: send the answer again later."
+	textDamaged   = "The question cannot be read: the turn cannot continue with an answer."
 )
 
-// verdictOf says what the journal's verdict on an answer means for whoever sent it. Of a secret it
-// does not say whether it is the answer that counts.
-func verdictOf(v idempotency.AnswerDecision, id string, secret bool) events.AnswerResult {
+// answerResult returns the result for the sender of an answer, from the decision of the journal. For a secret question
+// it does not reveal whether the answer equals the accepted one.
+func answerResult(v idempotency.AnswerDecision, id string, secret bool) events.AnswerResult {
 	switch v.Status {
 	case idempotency.Accepted:
 		return events.NewAnswerResult(events.AnswerAccepted, id, textAccepted)
@@ -58,11 +61,11 @@ func verdictOf(v idempotency.AnswerDecision, id string, secret bool) events.Answ
 	case idempotency.Invalid:
 		var why *answers.InvalidError
 		if errors.As(v.Reason, &why) {
-			verdict := events.NewAnswerResult(why.Code, id, why.Text)
+			r := events.NewAnswerResult(why.Code, id, why.Text)
 			if len(why.Violations) > 0 {
-				verdict.Errors = events.JSONOf(why.Violations)
+				r.Errors = events.JSONOf(why.Violations)
 			}
-			return verdict
+			return r
 		}
 	case idempotency.Early:
 		return events.NewAnswerResult(events.AnswerUnknown, id, textUnknown)
@@ -71,9 +74,9 @@ func verdictOf(v idempotency.AnswerDecision, id string, secret bool) events.Answ
 	return events.NewAnswerResult(events.AnswerClosed, id, textClosed)
 }
 
-// tell sends a verdict to the subject that the message names for it, if it names one that the
-// worker may publish to.
-func (h *Handlers) tell(m *message, v events.AnswerResult) {
+// sendResult sends a result to the subject that the message names for it, if it names one that the worker may publish
+// to.
+func (h *Handlers) sendResult(m *message, v events.AnswerResult) {
 	subject := m.Header.Get(subjects.HeaderReply)
 	app, _ := h.Space.InSender(m.Subject)
 	if subject == "" || !h.Space.IsAnswerReply(subject, app) && !h.MayReply(subject, m.Subject) {
@@ -84,20 +87,19 @@ func (h *Handlers) tell(m *message, v events.AnswerResult) {
 		err = h.Live(subject, data)
 	}
 	if err != nil {
-		h.Logger.Debug("a verdict could not be sent", "seq", m.Lease.Seq, "code", string(v.Code), "err", events.LogText(err))
+		h.Logger.Debug("the result of an answer could not be sent", "seq", m.Lease.Seq, "code", string(v.Code), "err", events.LogText(err))
 	}
 }
 
-// judged tells whoever sent an answer what became of it: at the subject that it names and, if it
-// was not accepted, in the chat that it came from. The question's own chat hears of accepted ones
-// only, by their acks.
-func (h *Handlers) judged(m *message, r *events.ToolCallResponse, v events.AnswerResult) {
+// reportResult reports the result of an answer to its sender: on the subject that it names and, if it was not accepted, in
+// the chat that it was sent from. The chat of the question receives the acks of accepted answers only.
+func (h *Handlers) reportResult(m *message, r *events.ToolCallResponse, v events.AnswerResult) {
 	h.Metrics.Answers.WithLabelValues(string(v.Code)).Inc()
-	h.tell(m, v)
+	h.sendResult(m, v)
 	if v.OK() {
 		return
 	}
-	h.often(m, slog.LevelInfo, "an answer was not accepted", string(v.Code), "code", string(v.Code), "chat", throttle.Cut(r.Chat), "question", throttle.Cut(r.ToolCallID), "seq", m.Lease.Seq)
+	h.logThrottled(m, slog.LevelInfo, "answer not accepted", string(v.Code), "code", string(v.Code), "chat", throttle.Cut(r.Chat), "question", throttle.Cut(r.ToolCallID), "seq", m.Lease.Seq)
 	event, err := events.Encode(events.KindToolCallRejected, v.Rejected(r), h.Now())
 	if err == nil {
 		err = h.Live(h.Space.Live(r.App, r.Chat, events.KindToolCallRejected), event)
@@ -107,34 +109,33 @@ func (h *Handlers) judged(m *message, r *events.ToolCallResponse, v events.Answe
 	}
 }
 
-// refuse rejects an answer that nothing was stored of.
+// refuse rejects an answer before anything of it is stored.
 func (h *Handlers) refuse(m *message, r *events.ToolCallResponse, code events.AnswerCode, text string) inbound.Disposition {
-	h.judged(m, r, events.NewAnswerResult(code, r.ToolCallID, text))
+	h.reportResult(m, r, events.NewAnswerResult(code, r.ToolCallID, text))
 	return inbound.Acked()
 }
 
-// refuseToWait refuses an answer that has to wait for another worker and can neither keep a place nor be put aside,
-// unless it was accepted before: then it resumes its turn, which it may hold already, or a later delivery of it.
-func (h *Handlers) refuseToWait(m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
-	leases, err := h.leases(m)
-	if d := h.ackUnlessLater(m, leases, err); d.Do != inbound.Ack {
+// refuseUnlessAccepted refuses an answer that has to wait for another worker and cannot be requeued, unless it was
+// accepted before: then it resumes its turn, which it may hold already, or a later delivery of it.
+func (h *Handlers) refuseUnlessAccepted(m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
+	leases, err := h.turnLeases(m)
+	if d := h.ackUnlessLaterLease(m, leases, err); d.Do != inbound.Ack {
 		return d
 	}
 	accepted := slices.ContainsFunc(leases, m.Lease.Same)
 	if !accepted && !h.onlyDelivery(m) {
 		if accepted, err = h.Journal.AnswerStored(m.Held, q.key, q.ask, m.Lease); err != nil {
-			return h.undecided(m, "it may have been accepted before", err)
+			return h.redeliver(m, "it may have been accepted before", err)
 		}
 	}
 	if accepted {
-		return h.keepPlaceUnbudgeted(m, h.rarely(m))
+		return h.requeueAlways(m, h.ageBasedDelay(m))
 	}
 	return h.refuse(m, r, events.AnswerUnknown, textNoRoom)
 }
 
-// MayReply reports whether a reply may go to a subject that the sender of a message has chosen,
-// see [subjects.Space.MayReply]. One that may not is counted and, once a minute at most, logged with
-// the subject that the message came on.
+// MayReply reports whether a reply may be sent to a subject that the sender of a message has chosen, see
+// [subjects.Space.MayReply]. A refused one is counted and, once a minute at most, logged with the subject of the message.
 func (h *Handlers) MayReply(reply, from string) bool {
 	if h.Space.MayReply(reply) {
 		return true

@@ -209,7 +209,7 @@ func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
 	}
 	slices.Sort(callers)
 	slices.Sort(makers)
-	require.Equal(t, []string{"keepPlace", "keepPlaceUnbudgeted", "putAside"}, slices.Compact(callers))
+	require.Equal(t, []string{"deferMessage", "nakWithinBudget", "requeueAlways"}, slices.Compact(callers))
 	require.Empty(t, makers, "messages are redelivered with inbound.NakAfter")
 }
 

@@ -15,16 +15,16 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// cancel handles the wish that a turn end (design 5.17): the wish is stored first, so that
-// whoever runs the turn, or takes it over, finds it. A turn nobody has claimed is claimed and
-// ended here; one that runs is told; one that has its response stays as it is.
+// cancel handles the request to cancel a turn. The cancel is stored first, so that the worker that runs the turn, or takes
+// it over, finds it. A turn without a claim is claimed and ended here; the owner of a turn that runs is notified; a turn
+// with a response stays as it is (docs/journal.md).
 func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
 	e, err := body.Cancel()
 	if err != nil {
-		return h.dead(m, deadletter.DecodeReason(err), err)
+		return h.deadLetter(m, deadletter.DecodeReason(err), err)
 	}
 	if err := h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat); err != nil {
-		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
+		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
 		return inbound.Left()
@@ -40,60 +40,60 @@ func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message)
 	}
 	switch {
 	case isBusy(err):
-		if d, back := h.giveBack(m, h.rarely(m)); back {
+		if d, requeued := h.requeue(m, h.ageBasedDelay(m)); requeued {
 			return d
 		}
-		return h.dead(m, deadletter.ReasonUndeliverable, err)
+		return h.deadLetter(m, deadletter.ReasonUndeliverable, err)
 	case errors.Is(err, errTooManyTurns):
-		return h.dead(m, deadletter.ReasonUndeliverable, err)
+		return h.deadLetter(m, deadletter.ReasonUndeliverable, err)
 	case err != nil:
-		return h.undecided(m, "the turn that the tool_call_id of a cancel means cannot be found", err)
+		return h.redeliver(m, "the turn that the tool_call_id of a cancel means cannot be found", err)
 	case !found:
-		if d, back := h.early(m); back {
+		if d, requeued := h.requeueEarly(m); requeued {
 			return d
 		}
-		if t == nil || h.age(m) < earlyFor { // there is no room to wait in
-			return h.dead(m, deadletter.ReasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
+		if t == nil || h.age(m) < earlyFor { // it can wait no longer
+			return h.deadLetter(m, deadletter.ReasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
 		}
 	}
-	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
+	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + reasonSuffix(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
-	if d, back := h.whileFull(t, h.isClaimed); back {
+	if d, requeued := h.requeueWhileFull(t, h.isClaimed); requeued {
 		return d
 	}
 	claim, err := h.callEvent(ctx, t, nil)
 	if err != nil {
-		return h.unclaimed(t, err)
+		return h.claimFailed(t, err)
 	}
-	wish, err := h.cancelEvent(t, e)
+	cancel, err := h.cancelEvent(t, e)
 	if err != nil {
-		return h.unclaimed(t, err)
+		return h.claimFailed(t, err)
 	}
 	c := idempotency.Claim{
 		Key: t.Key, Lease: m.Lease, Event: claim, Signal: true,
 		RejectCode: string(events.CodeCancelled), Trace: inbound.Trace(m.Header), Ack: h.acks(m, t.Key, nil, ""),
 	}
-	if err := h.Journal.Cancel(m.Held, c, wish); err != nil {
-		return h.unclaimed(t, err)
+	if err := h.Journal.Cancel(m.Held, c, cancel); err != nil {
+		return h.claimFailed(t, err)
 	}
 	decision, err := h.Journal.Claim(m.Held, c)
-	h.noRoomTaken(t, decision, err)
+	h.returnRoom(t, decision, err)
 	switch {
 	case err != nil:
-		return h.unclaimed(t, err)
+		return h.claimFailed(t, err)
 	case decision.Action == idempotency.EndTurn:
-		return h.conclude(t, decision, decision.Code)
+		return h.endWithCode(t, decision, decision.Code)
 	case decision.Action == idempotency.Leave, decision.Action == idempotency.Run:
 		return inbound.Left()
 	}
-	return h.ended(ctx, m, decision)
+	return h.ackMerged(ctx, m, decision)
 }
 
 // isClaimed reports whether a turn was claimed.
 func (h *Handlers) isClaimed(t *turn) (bool, error) {
 	claims, err := h.Journal.Claims(t.m.Held, t.Key)
 	if err != nil {
-		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
+		return false, fmt.Errorf("read the claim of the turn: %w", err)
 	}
 	return claims[0] != nil, nil
 }
@@ -106,14 +106,14 @@ func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
 	}, h.Now())
 }
 
-// CancelWished handles the live copy of an inbound cancel: if the turn runs, the wish is
-// stored at once, and its owner stops the tool. The stored message, which may have to wait
-// for a slot, does all the rest; so whatever is wrong with the copy is left to it.
-func (h *Handlers) CancelWished(subject string, data []byte) {
+// HandleCancelCopy handles the live copy of an inbound cancel: if the turn runs, the cancel is stored immediately, and its
+// owner stops the tool. The message itself, which may have to wait for a slot, does all the rest, so errors of the copy
+// are ignored.
+func (h *Handlers) HandleCancelCopy(subject string, data []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.Metrics.Panics.Inc()
-			h.Logger.Error("the live copy of a cancel caused a panic; its message does the rest", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			h.Logger.Error("the live copy of a cancel caused a panic; its message is handled without it", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
 	body, err := events.Parse(data)
@@ -138,12 +138,12 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	if err != nil || held.Claim == nil || held.Response != nil || held.Cancel != nil {
 		return
 	}
-	wish, err := h.cancelEvent(t, e)
+	event, err := h.cancelEvent(t, e)
 	if err == nil {
-		err = h.Journal.Cancel(ctx, idempotency.Claim{Key: t.Key}, wish)
+		err = h.Journal.Cancel(ctx, idempotency.Claim{Key: t.Key}, event)
 	}
 	if err != nil {
-		h.Logger.Debug("the live copy of a cancel could not be stored; its message does it", "turn", t.CallID, "err", err)
+		h.Logger.Debug("a cancel could not be stored from its live copy; its message stores it", "turn", t.CallID, "err", err)
 	}
 }
 
@@ -163,16 +163,16 @@ func (h *Handlers) cancelReason(t *turn, known *idempotency.Turn) string {
 	return e.Reason
 }
 
-// because puts a reason at the end of a sentence.
-func because(reason string) string {
+// reasonSuffix returns the end of a sentence with a reason.
+func reasonSuffix(reason string) string {
 	if reason == "" {
 		return "."
 	}
 	return ": " + reason
 }
 
-// CancelSeen stops the tool of a turn when the live copy of its cancel arrives, and the journal has
-// the cancel: a live copy may be forged. The key is that of the turn.
+// CancelSeen stops the tool of the turn with a key when the live copy of the record of its cancel arrives and the journal
+// has that record: a live copy may be forged.
 func (h *Handlers) CancelSeen(key subjects.Key) {
 	name := key.String()
 	h.cancelled.Add(name, h.Now())
@@ -182,14 +182,14 @@ func (h *Handlers) CancelSeen(key subjects.Key) {
 	}
 }
 
-// isCancelled reports whether the journal has a cancel of a turn that runs, as the leader knows it. If that
-// cannot be read, the run looks again when it asks, parks or ends.
+// isCancelled reports whether the journal has a cancel of a turn that runs, by a read from the leader. If that fails, the
+// run reads again when it asks, parks or ends.
 func (h *Handlers) isCancelled(ctx context.Context, hold idempotency.Hold) bool {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	cancelled, err := h.Journal.Cancelled(ctx, hold)
 	if err != nil {
-		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", hold.Key.String(), "err", events.LogText(err))
+		h.Logger.Debug("the journal cannot be read for a cancel whose live copy has arrived", "key", hold.Key.String(), "err", events.LogText(err))
 	}
 	return err == nil && cancelled
 }
@@ -222,7 +222,7 @@ func (h *Handlers) cancelledTurn(ctx context.Context, m *message, e *events.Canc
 		e.TurnID, event.TurnID = named.id, named.id
 		t.Key, t.Name, t.CallID = named.key, named.key.String(), named.callID
 	}
-	t.seal(events.Seal(event, 0))
+	t.setData(events.Seal(event, 0))
 	return t, found, nil
 }
 

@@ -75,7 +75,7 @@ func TestCancelByAnIDOfAUsedKeyCancelsThatTurnAndNoOther(t *testing.T) {
 						}
 						m := k.cancelByCall(run, callID+suffix)
 						if live {
-							k.CancelWished(m.Subject, m.Data)
+							k.HandleCancelCopy(m.Subject, m.Data)
 						} else {
 							require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 						}

@@ -34,7 +34,7 @@ func TestLiveCopyOfACancelThatPanicsEndsNoWorker(t *testing.T) {
 	k.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF"}, time.Now())
 	require.NoError(t, err)
-	k.CancelWished(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
+	k.HandleCancelCopy(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
 	require.Contains(t, log.String(), "a fault of ours")
 }
 
@@ -56,7 +56,7 @@ func TestCancelThatNamesAQuestionCancelsItsTurn(t *testing.T) {
 				return []subjects.Key{a.key}, nil
 			}
 			body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"` + a.question("1") + `"` + c.body + `}`)
-			k.CancelWished(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
+			k.HandleCancelCopy(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
 			held, err := k.Journal.Load(t.Context(), a.key)
 			require.NoError(t, err)
 			require.NotNil(t, held.Cancel, "the live copy finds it too")

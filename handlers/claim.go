@@ -21,6 +21,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Step 6 of a turn: the event chat.tool_call as the claim, the key under which it is stored, the tool that it names, and
+// the outcome of claims that fail.
+
 // callEvent writes the event chat.tool_call, which is the claim, into a buffer.
 func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte, error) {
 	e := events.ToolCall{
@@ -61,11 +64,11 @@ func (t *turn) response() *events.ToolResponse {
 	}
 }
 
-// conflict ends a message whose turn key was used before with other data. It is never run
-// under that key; a workflow may ask for it to be a turn of its own.
+// conflict makes a dead letter of a message whose turn key was used before with other data. It is never run under that
+// key; a workflow may run it as a separate turn (`on_key_reuse: run`).
 func (h *Handlers) conflict(t *turn) inbound.Disposition {
 	h.Metrics.Conflicts.Inc()
-	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", throttle.Cut(t.Workflow), "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "seq", t.m.Lease.Seq)
+	h.logThrottled(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", throttle.Cut(t.Workflow), "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
 		Kind: events.KindTurnConflict, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn,
 		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: t.hash,
@@ -74,14 +77,14 @@ func (h *Handlers) conflict(t *turn) inbound.Disposition {
 		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
+		h.logThrottled(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 	}
-	return h.dead(t.m, deadletter.ReasonConflict, fmt.Errorf(
+	return h.deadLetter(t.m, deadletter.ReasonConflict, fmt.Errorf(
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.TurnID.Turn, t.hash[:16]))
 }
 
-// checkSubject holds the tokens of the subject against the ids of the body, so that rights on
-// subjects are rights on tenants and chats.
+// checkSubject checks that the tokens of the subject are those of the ids in the body, so that rights on subjects are
+// rights on tenants and chats.
 func (h *Handlers) checkSubject(m *message, e *events.StructuredOutputReady) error {
 	return h.checkTokens(m, events.KindStructuredOutputReady, e.App, e.Workflow, e.Chat)
 }
@@ -95,21 +98,21 @@ func (h *Handlers) checkTokens(m *message, kind, app, workflow, chat string) err
 		Pool: in.Pool, Kind: kind, App: subjects.Token(app), Workflow: subjects.Token(workflow), Chat: subjects.Token(chat),
 	}
 	if in != want {
-		return fmt.Errorf("the body belongs on subject %.300q, it came on %.300q", h.Space.In(in.Pool, kind, app, workflow, chat), m.Subject)
+		return fmt.Errorf("the body belongs on subject %.300q, it was published on %.300q", h.Space.In(in.Pool, kind, app, workflow, chat), m.Subject)
 	}
 	return nil
 }
 
-// handOver is [Handlers.handOverDelay] of a turn of a workflow that is unknown here.
-func (h *Handlers) handOver(t *turn) time.Duration {
-	if t.m.offers() == 1 {
-		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID),
+// unknownWorkflowDelay is [Handlers.graceDelay] of a turn of a workflow that is unknown here, and logs its first delivery.
+func (h *Handlers) unknownWorkflowDelay(t *turn) time.Duration {
+	if t.m.deliveries() == 1 {
+		h.logThrottled(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID),
 			"grace", h.grace(), "reason", t.reject.content)
 	}
-	return h.handOverDelay(t.m)
+	return h.graceDelay(t.m)
 }
 
-// claim asks the journal for the turn. One whose arguments no record can hold is rejected.
+// claim writes the claim of a turn. A turn whose arguments are too large for a record is rejected.
 func (h *Handlers) claim(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	decision, err := h.claimOnce(ctx, t)
 	if t.reject == nil && run.Unstorable(err) {
@@ -129,7 +132,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	*buffer = event
 	c := idempotency.Claim{
 		Key: t.Key, Lease: t.m.Lease, Event: event,
-		Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header), NewOwner: (*taker)(h),
+		Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header), NewOwner: (*newOwner)(h),
 	}
 	if t.reject != nil {
 		c.RejectCode = string(t.reject.code)
@@ -139,33 +142,32 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	return h.Journal.Claim(t.m.Held, c)
 }
 
-// unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,
-// except when the record can never be stored.
-func (h *Handlers) unclaimed(t *turn, err error) inbound.Disposition {
+// claimFailed settles a message whose claim failed: it is redelivered, because nothing is decided, unless the record can
+// never be stored.
+func (h *Handlers) claimFailed(t *turn, err error) inbound.Disposition {
 	if errors.Is(err, idempotency.ErrRefused) {
-		return h.dead(t.m, deadletter.ReasonTooLarge, err)
+		return h.deadLetter(t.m, deadletter.ReasonTooLarge, err)
 	}
-	return h.comesBack(t, "the turn could not be claimed", err)
+	return h.redeliverTurn(t, "the turn could not be claimed", err)
 }
 
-// With `on_key_reuse: run` a turn key that comes again with other data is another turn. Which of the
-// two keys the data of a message runs under, the plain one or one that its fingerprint completes, is a
-// record of its own, see [idempotency.KeyChoice]: redeliveries and duplicates follow it, whatever has
-// become of the claim of the first data.
+// With `on_key_reuse: run` a turn key that is used again with other data is another turn. Under which of two keys the data
+// of a message runs, the plain one or the one with its fingerprint (a reused key), is a separate record, see
+// [idempotency.KeyChoice]: redeliveries and duplicates follow it, also when the claim of the first data has expired.
 
-// claimPlaced claims a turn under the key that its data has.
-func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decision, error) {
+// claimKey claims a turn under the key of its data, the plain one or the reused one.
+func (h *Handlers) claimKey(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	runs := h.runsOnReuse(t)
-	place, err := h.place(t, runs)
+	choice, err := h.keyChoice(t, runs)
 	switch {
-	case errors.Is(err, idempotency.ErrDamaged): // it may run under either key, and is never entered under another
-		t.reject = reject(events.CodeStateCorrupt, errors.New("the journal record of where the turn runs cannot be read: it was not run"))
-		place.Reused = true
+	case errors.Is(err, idempotency.ErrDamaged): // it may have run under either key: it is not entered under the other one
+		t.reject = reject(events.CodeStateCorrupt, errors.New("the journal record of the key of the turn cannot be read: it was not run"))
+		choice.Reused = true
 	case err != nil:
 		return idempotency.Decision{}, err
 	}
-	if place.Reused {
-		t.reuse()
+	if choice.Reused {
+		t.useReusedKey()
 		return h.claim(ctx, t)
 	}
 	decision, err := h.claim(ctx, t)
@@ -173,26 +175,26 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 		return decision, err
 	}
 	if runs {
-		err = h.Journal.MoveToReusedKey(t.m.Held, t.placing(), place)
-	} else if place, err = h.Journal.ChosenKey(t.m.Held, t.placing(), t.ownKey()); err == nil && !place.Reused {
+		err = h.Journal.MoveToReusedKey(t.m.Held, t.choiceClaim(), choice)
+	} else if choice, err = h.Journal.ChosenKey(t.m.Held, t.choiceClaim(), t.reusedKey()); err == nil && !choice.Reused {
 		return decision, nil
 	}
 	if err != nil {
 		return idempotency.Decision{}, err
 	}
-	t.reuse()
+	t.useReusedKey()
 	return h.claim(ctx, t)
 }
 
-// place returns where the data of t runs. Only a workflow that runs reused keys decides that. One that refuses
-// them by name, because it may have run them before, or that is unknown here, follows what was decided; one
-// that does not mention them does so for a message that may have been claimed before.
-func (h *Handlers) place(t *turn, runs bool) (idempotency.KeyChoice, error) {
+// keyChoice returns the key under which the data of t runs. Only a workflow that runs reused keys decides that. A
+// workflow that refuses them by name, because it may have run them before, or that is unknown here, follows a stored
+// decision; a workflow that does not mention them does so for a message that may have been claimed before.
+func (h *Handlers) keyChoice(t *turn, runs bool) (idempotency.KeyChoice, error) {
 	switch {
 	case runs:
-		return h.Journal.ChooseKey(t.m.Held, t.placing(), t.ownKey())
-	case t.Binding == nil || t.Binding.FollowKeyReuse || t.m.offers() > 1:
-		return h.Journal.ChosenKey(t.m.Held, t.placing(), t.ownKey())
+		return h.Journal.ChooseKey(t.m.Held, t.choiceClaim(), t.reusedKey())
+	case t.Binding == nil || t.Binding.FollowKeyReuse || t.m.deliveries() > 1:
+		return h.Journal.ChosenKey(t.m.Held, t.choiceClaim(), t.reusedKey())
 	}
 	return idempotency.KeyChoice{}, nil
 }
@@ -202,36 +204,36 @@ func (h *Handlers) place(t *turn, runs bool) (idempotency.KeyChoice, error) {
 func (h *Handlers) runsOnReuse(t *turn) bool {
 	b := t.Binding
 	if b == nil {
-		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // unknown here: what was decided is followed
+		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // nil if unknown here: a stored decision is followed
 	}
 	return b != nil && b.RunOnKeyReuse
 }
 
-// placing is the claim of t as far as its place goes.
-func (t *turn) placing() idempotency.Claim {
+// choiceClaim is the claim of t as far as the choice of its key needs it.
+func (t *turn) choiceClaim() idempotency.Claim {
 	return idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header)}
 }
 
-// ownKey is the key that the fingerprint of t completes.
-func (t *turn) ownKey() subjects.Key { return t.Key.Reuse(t.Run, t.TurnID.Turn, t.hash) }
+// reusedKey is the key of t with its fingerprint.
+func (t *turn) reusedKey() subjects.Key { return t.Key.Reuse(t.Run, t.TurnID.Turn, t.hash) }
 
-// reuse gives t the key and the call id that its fingerprint completes.
-func (t *turn) reuse() {
-	t.Key = t.ownKey()
+// useReusedKey gives t its reused key, and the call id that belongs to it.
+func (t *turn) useReusedKey() {
+	t.Key = t.reusedKey()
 	t.Name = t.Key.String()
 	t.ref = idempotency.RefOf(t.Name, t.fingerprint)
 	t.CallID = events.QualifiedCallID(t.TurnID.Turn, t.Key.Turn)
 }
 
-// The outcome of a turn that no worker could claim.
+// Turns that no worker could claim.
 
-// givenUp makes a dead letter of the message of a turn that no worker could even reject. One that was
-// claimed is ended by the worker that gets it.
-func (h *Handlers) givenUp(t *turn) (inbound.Disposition, bool) {
+// deadIfUnclaimed makes a dead letter of the message of a turn that no worker could even reject. A turn that was claimed is
+// ended by the worker that receives it.
+func (h *Handlers) deadIfUnclaimed(t *turn) (inbound.Disposition, bool) {
 	claimed, err := h.claimedBefore(t)
 	switch {
 	case err != nil:
-		return h.unclaimed(t, err), true
+		return h.claimFailed(t, err), true
 	case claimed:
 		return inbound.Disposition{}, false
 	}
@@ -239,36 +241,35 @@ func (h *Handlers) givenUp(t *turn) (inbound.Disposition, bool) {
 }
 
 // deadUnclaimed makes a dead letter of the message of a turn that no worker has claimed. A later delivery may claim it
-// meanwhile: then the message is left to that one.
+// meanwhile: then this one is not acknowledged.
 func (h *Handlers) deadUnclaimed(t *turn, cause error) inbound.Disposition {
 	t.m.turns = t.keys()
-	if d := h.dead(t.m, deadletter.ReasonUndeliverable, cause); d.Do != inbound.Ack {
+	if d := h.deadLetter(t.m, deadletter.ReasonUndeliverable, cause); d.Do != inbound.Ack {
 		return d
 	}
-	return h.ackUnlessHeldLater(t.m)
+	return h.ackUnlessLaterDelivery(t.m)
 }
 
-// claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
-// workflow says. Only a redelivered one may have been, and the journal knows. A worker that claims
-// it after this look, late, ends it itself; if it dies, the sweep finds the turn.
+// claimedBefore reports whether a worker has claimed the turn: such a turn gets its response whatever its workflow
+// specifies. Only a redelivered one may have a claim, and the journal has it. A worker that claims it after this read ends
+// it; if that worker dies, the sweep finds the turn.
 func (h *Handlers) claimedBefore(t *turn) (bool, error) {
-	if t.m.offers() == 1 {
+	if t.m.deliveries() == 1 {
 		return false, nil
 	}
 	claims, err := h.Journal.Claims(t.m.Held, t.keys()...)
 	if err != nil {
-		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
+		return false, fmt.Errorf("read the claim of the turn: %w", err)
 	}
-	return slices.ContainsFunc(claims, func(c *idempotency.Record) bool { return c != nil && t.mayBe(c) }), nil
+	return slices.ContainsFunc(claims, func(c *idempotency.Record) bool { return c != nil && t.mayBeClaimOf(c) }), nil
 }
 
-// mayBe reports whether a claim is of the data of t, or does not tell.
-func (t *turn) mayBe(claim *idempotency.Record) bool {
+// mayBeClaimOf reports whether a claim is, or may be, of the data of t.
+func (t *turn) mayBeClaimOf(claim *idempotency.Record) bool {
 	return claim.Err != nil || claim.Meta.Fingerprint == "" || claim.Meta.Fingerprint == t.hash
 }
 
-// buffers are used in turn by the events on their way to the journal, which keeps no bytes of
-// a record that it has stored.
+// buffers are reused for the events that are written to the journal, which keeps no bytes of a stored record.
 type buffers struct{ pool sync.Pool }
 
 // maxBuffer is the capacity in bytes from which a buffer is left to the collector.
@@ -287,9 +288,8 @@ func (b *buffers) put(buffer *[]byte) {
 	}
 }
 
-// findTool finds what runs the tool of a turn, and what that reports about itself. The tool is not called: what it
-// has not learned yet does not count for this turn. An effect that only the tool can report is unknown then, and the
-// effect of the binding is the default for a new turn.
+// findTool finds the invoker of the tool of a turn, and the version and effect that it knows. The tool is not called: an
+// effect that only the tool can report may be unknown, and then the effect of the binding is the default for a new turn.
 func (h *Handlers) findTool(t *turn) (err error) {
 	t.Effect = t.Binding.Effect
 	if t.Tool, err = h.Tool(t.Binding); err != nil {

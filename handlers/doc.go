@@ -1,15 +1,45 @@
 // Package handlers turns inbound messages into journal records.
 //
 // [Handlers.Handle] decodes a message and passes it to the handler of its kind (handlers.go), which returns an
-// [inbound.Disposition]: the worker settles the message, a handler never does. No message is dropped silently: what
-// cannot be decoded becomes a dead letter, what can be decoded ends in a response.
+// [inbound.Disposition]: the worker settles the message, a handler never does.
 //
-// There is one file for each kind of message: turn.go with the nine steps of a turn, numbered from decoding to the
-// acknowledgement, answer.go, expire.go, cancel.go and resume.go. Of the steps, claim.go writes and interprets the
-// claim, rejection.go the reasons to end a turn without its tool, response.go the outcome of a tool, and store_room.go
-// decides whether the store has room for a new turn. takeover.go continues turns that another worker has claimed, and
-// handles messages whose turn has ended. question.go finds the question that a message is about, answer_result.go reports the
-// result of an answer, and requeue.go redelivers or defers a message that has to wait.
+// # Files
+//
+// In reading order:
+//
+//   - handlers.go: dependencies, and which handler a message goes to
+//   - turn.go: the nine steps of a turn, numbered from decoding to the acknowledgement
+//   - claim.go: step 6, the claim, the key it is stored under, and claims that fail
+//   - rejection.go: the reasons to end a turn without its tool
+//   - response.go: the call of the tool (step 7), its outcome as a response (step 8)
+//   - end.go: the ways to end a turn, and how long a worker tries to store a response
+//   - takeover.go: continues turns that were claimed before
+//   - acknowledge.go: messages that are acknowledged without an end of their turn, such as duplicates
+//   - requeue.go, deferral.go: messages that have to wait: delays, negative acknowledgements, deferrals
+//   - store_room.go: whether the store has room for a new turn
+//   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages
+//   - question.go: the question that a message is about
+//   - answer_result.go: the result of an answer, and its report to the sender
+//
+// # Words
+//
+// A turn ends with a response: endWithOutcome, endWithCode, endStopped and endWithoutContext lead to finish, which stores
+// it (end.go has the order). A turn that was claimed before continues: continueOwn, continueParked and resumeTurn lead to
+// continueTurn (takeover.go). A message that has to wait is requeued: requeue nacks it with a delay or, beyond the budget,
+// defers it. A message whose outcome is unknown is redelivered: redeliver leaves it until its ack wait is over.
+//
+// # Messages without a response
+//
+// A message that cannot be decoded becomes a dead letter; a turn that can be decoded gets a response, with these
+// exceptions, which are acknowledged or become dead letters and are counted by metrics:
+//
+//   - an event without auto_tool_mode, whose tool the application calls itself
+//   - a rejected turn of a workflow with `compat: {silent: true}`, if it was never claimed
+//   - a duplicate of a turn that another message holds, or that has ended
+//   - a conflict: a turn key that was used before with other data becomes a dead letter, and a live event reports it
+//   - a turn that no worker could claim or even reject, or that has to wait and cannot be requeued: a dead letter
+//
+// Answers, expiries, cancels and resumes need no response: they change a turn, which has one.
 //
 // A running tool call is in package run, the rules of the journal in package idempotency.
 package handlers

@@ -33,29 +33,29 @@ import (
 var ErrDraining = errors.New("the worker is stopping")
 
 // errCancelled is the cause with which a cancel ends the context of a tool.
-var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "somebody cancelled the turn"}
+var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "the turn was cancelled"}
 
 // Bounds of what a worker remembers, and of deliveries.
 const (
 	cancelledKeys = 1_024
-	// cancelledFor is how long a live copy of a cancel is remembered for turns that begin to run: after
-	// that its message does the rest.
+	// cancelledFor is how long a live copy of a cancel is remembered for turns that begin to run: later ones find the
+	// stored cancel.
 	cancelledFor = 10 * time.Minute
-	// graceNaks is how often a message of an unknown workflow is given back within the
-	// binding grace: often enough that one of many workers that knows it gets it.
+	// graceNaks is how often a message of an unknown workflow is nacked within the binding grace: often enough that one
+	// of many workers that knows it receives it.
 	graceNaks = 40
-	// maxDeliveries of the message of a turn that no worker could claim. The server's counter does
-	// not distinguish naks from workers that died, so they are allowed for. What ends an open turn
-	// (answers, expiries, cancels, resumes) is never given up by a count: it waits for the journal.
+	// maxDeliveries of the message of a turn that no worker could claim. The counter of the server does not distinguish naks
+	// from workers that died, so it allows for both. Messages that end an open turn (answers, expiries, cancels, resumes)
+	// have no such limit: they wait for the journal.
 	maxDeliveries = 10 + graceNaks
 )
 
-// Config holds what the handlers work with. All fields without a default are required.
+// Config holds the dependencies and settings of handlers. All fields without a default are required.
 type Config struct {
 	run.Config // of the tools that run
 
 	Engine    *engine.Engine
-	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds what runs a binding
+	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds the tool of a binding
 	Variables variables.Store
 	Dead      deadletter.Store
 
@@ -76,22 +76,21 @@ type Config struct {
 	Full func() (now bool, last time.Time)
 
 	// StoreLeft is how many bytes the store has left until it counts as nearly full, less than 0 if it is, and how many
-	// beyond that cancels may use, as of a look with a number from 1 on; number 0 says that this is not known. Tenants
+	// beyond that cancels may use, as of a check with a number from 1 on; number 0: this is not known. Tenants
 	// have shares of it. Nil: it never is.
 	StoreLeft func() (left, spare int64, look uint64)
 
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 
-	// MaxAckPending is how many messages the workers of the pool may hold together, as its consumer
-	// says. This process gives back with a delay, and keeps for people and limits, a share of that.
+	// MaxAckPending is how many messages the workers of the pool may hold together, from the configuration of its
+	// consumer. This process nacks with a delay, and keeps for questions and limits, a share of them.
 	// Defaults to 20,000; [Handlers.SetMaxAckPending] changes it.
 	MaxAckPending int
-	// Defer has the server publish a message again later: one that would have to be given back beyond
-	// that share. Nil gives it back all the same.
+	// Defer has the server publish a message again later that has to wait beyond that share. Nil nacks it all the same.
 	Defer func(ctx context.Context, d deferral.Message) error
 	// DeferralQuota reports whether a message of a tenant, a token, with so many bytes of data and of its sender's headers may
-	// be put aside, also with an error, which is logged; see [deferral.Quota.Take]. Nil: any may.
+	// be deferred, also with an error, which is logged; see [deferral.Quota.Take]. Nil: any may.
 	DeferralQuota func(ctx context.Context, app string, bytes int) (bool, error)
 
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
@@ -105,17 +104,17 @@ type Config struct {
 type Handlers struct {
 	Config
 
-	runs      *run.Registry
-	cancelled *recent.Set[string] // names of turns
-	lines     throttle.Lines
-	missed    *recent.Set[string] // questions that no call of their chat has asked
-	buffers   buffers
-	schemas   answers.Schemas
-	shares    store.Shares
-	givenBack *budget.Budget
-	erased    *budget.Budget     // messages of which it is not known whether they are secret
-	pending   atomic.Int64       // results that are not stored and whose lease is lost
-	clock     *serverclock.Clock // by which ages are told
+	runs           *run.Registry
+	cancelled      *recent.Set[string] // names of turns
+	lines          throttle.Lines
+	missed         *recent.Set[string] // questions that no call of their chat has asked
+	buffers        buffers
+	schemas        answers.Schemas
+	shares         store.Shares
+	waiting        *budget.Budget
+	erased         *budget.Budget     // messages of which it is not known whether they are secret
+	pendingResults atomic.Int64       // results that are not stored and whose lease is lost
+	clock          *serverclock.Clock // measures the ages of messages
 
 	maxAckPending atomic.Int64 // of the consumer, as it was read last
 }
@@ -123,7 +122,7 @@ type Handlers struct {
 // New returns handlers.
 func New(c Config) *Handlers {
 	h := &Handlers{
-		Config: c, givenBack: budget.New(0), erased: budget.New(erasures),
+		Config: c, waiting: budget.New(0), erased: budget.New(erasures),
 		missed:    recent.New[string](missedQuestions, missedFor),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor),
 	}
@@ -133,19 +132,19 @@ func New(c Config) *Handlers {
 	return h
 }
 
-// Handle deals with one message. ctx ends, with a cause such as [ErrDraining], when the tool
-// has to stop; losing the lease does not stop a tool. A panic leaves the message to come back.
+// Handle handles one message. ctx ends, with a cause such as [ErrDraining], when the tool has to stop; losing the lease
+// does not stop a tool. After a panic the message is redelivered.
 func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.Disposition) {
 	m := &message{Message: *in, tools: ctx}
 	defer func() {
 		if p := recover(); p != nil {
 			h.Metrics.Panics.Inc()
-			h.often(m, slog.LevelError, "a handler panicked; the message comes back", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
+			h.logThrottled(m, slog.LevelError, "a handler panicked; the message will be redelivered", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = inbound.Left()
 		}
-		if d.Do == inbound.Ack && h.erases(m) {
-			d = inbound.Disposition{Do: inbound.Erase, Delay: h.eraseAgain(m)}
+		if d.Do == inbound.Ack && h.mustErase(m) {
+			d = inbound.Disposition{Do: inbound.Erase, Delay: h.eraseRetryDelay(m)}
 		}
 	}()
 	var errOpen error
@@ -153,7 +152,7 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 		m.turns = m.Turns
 	}
 	at, ok := h.Space.ParseIn(m.Subject)
-	if !ok { // whatever the message is, it does not belong on its subject, and is refused to its sender
+	if !ok { // not a subject of messages: the body is refused, and its sender notified
 		at.App, at.Kind = h.Space.InSender(m.Subject)
 	}
 	m.Private = events.AnswerKind(at.Kind)
@@ -163,12 +162,12 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	}
 	var err error
 	if m.clock, err = h.clock.Read(m.Held); err != nil {
-		return h.undecided(m, "the server does not tell the time", err)
+		return h.redeliver(m, "the time of the server cannot be read", err)
 	}
 	if errOpen != nil {
-		return h.unopened(m, errOpen)
+		return h.requeueSealed(m, errOpen)
 	}
-	if d, back := h.offered(m, at); back {
+	if d, requeued := h.requeueUnread(m, at); requeued {
 		return d
 	}
 	body, err := events.Parse(m.Data)
@@ -176,7 +175,7 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	case err != nil && at.Kind == events.KindStructuredOutputReady:
 		return h.undecoded(ctx, m, err)
 	case err != nil:
-		return h.unparsed(m, err)
+		return h.deadUnreadable(m, err)
 	}
 	if answers := events.AnswerKind(body.Kind); answers || m.Private && body.Kind == "" {
 		m.Private, m.secret = true, true
@@ -192,17 +191,17 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	case events.KindExpire:
 		return h.expire(ctx, m, at, body)
 	}
-	return h.dead(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
+	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
 		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 
-// AckSeen has the run of a turn read a question when the live copy of ack, the ack of its answer, arrives.
+// AckSeen has the run of a turn read its question when ack, the live copy of the record that closes it, arrives.
 func (h *Handlers) AckSeen(ack subjects.Record) { h.runs.AckSeen(ack) }
 
-// LookAgain has all runs that wait for answers read their questions: live copies may have been lost.
-func (h *Handlers) LookAgain() { h.runs.PollQuestions() }
+// PollQuestions has all runs that wait for answers read their questions: live copies may have been lost.
+func (h *Handlers) PollQuestions() { h.runs.PollQuestions() }
 
-// Drain parks all runs that wait for people, and those that begin to wait from now on: the worker is about to stop.
+// Drain parks all runs that wait for answers, and all that begin to wait later: the worker is about to stop.
 func (h *Handlers) Drain() { h.runs.Drain() }
 
 // Running returns how many tools are running.
@@ -215,25 +214,26 @@ func (h *Handlers) serverTime(ctx context.Context) (time.Time, error) {
 	return h.ServerTime(ctx)
 }
 
-// often logs what became of a message. Its tenant can send any number of those, so that only some lines
-// of a kind are written in a minute and the next one has the number of the others, see [throttle.Lines];
-// what happened is counted by the metrics each time. A kind, like a reason, is one of few.
-func (h *Handlers) often(m *message, level slog.Level, msg, kind string, args ...any) {
+// logThrottled logs the outcome of a message. Its tenant can send any number of messages, so only some lines of a kind
+// are written in a minute, and the next one has the number of the omitted ones, see [throttle.Lines]; the metrics
+// count each. A kind, like a reason, is one of few values.
+func (h *Handlers) logThrottled(m *message, level slog.Level, msg, kind string, args ...any) {
 	app, _ := h.Space.InSender(m.Subject)
 	h.lines.Log(m.Held, h.Logger, h.Now(), msg+" "+kind, app, throttle.Several, level, msg, args...)
 }
 
-// defaultMaxAckPending is how many messages the workers of a pool hold together if the consumer does
-// not say: as many as package provision sets.
+// defaultMaxAckPending is how many messages the workers of a pool hold together if the consumer does not specify it: the
+// value that package provision sets.
 const defaultMaxAckPending = 20_000
 
-// givenBackShare is the share of a process in what its pool may hold, one in so many, for messages that are given back
-// with a delay. Six workers that use up all of their shares, see [Registry.Resize], leave a quarter to turns that run.
-const givenBackShare = 64
+// waitingShare is the share of a process in the messages that its pool may hold, one in so many, for messages that are
+// nacked with a delay. Six workers that use up all of their shares, see [run.Registry.Resize], leave a quarter to turns
+// that run.
+const waitingShare = 64
 
-// SetMaxAckPending sets how many messages the workers of the pool may hold together from now on, as
-// the configuration of its consumer says, and with it the shares of this process. 0 or less is
-// unknown, or no limit: then it counts as 20,000. What holds a place keeps it.
+// SetMaxAckPending sets how many messages the workers of the pool may hold together, after a change of its consumer, and
+// with it the shares of this process. 0 or less is unknown, or no limit: then it counts as 20,000. Messages that hold a
+// place keep it.
 func (h *Handlers) SetMaxAckPending(n int) {
 	if n <= 0 {
 		n = defaultMaxAckPending
@@ -241,10 +241,10 @@ func (h *Handlers) SetMaxAckPending(n int) {
 	if before := h.maxAckPending.Swap(int64(n)); before == int64(n) {
 		return
 	} else if before > 0 {
-		h.Logger.Info("the consumer allows another number of messages to be held; the shares of this worker follow",
+		h.Logger.Info("max_ack_pending of the consumer has changed; the shares of this worker change with it",
 			"before", before, "max_ack_pending", n)
 	}
-	h.givenBack.Resize(n / givenBackShare)
+	h.waiting.Resize(n / waitingShare)
 	h.runs.Resize(n)
 }
 
@@ -265,28 +265,28 @@ type message struct {
 	// asksSecret is set if it answers a question that is known to be secret.
 	asksSecret bool
 
-	turns []subjects.Key // that it may be the lease of, as far as that is known
+	turns []subjects.Key // that it may be the lease of, as far as known
 }
 
-// offers is how often a message was delivered, including the deliveries before it was deferred.
-func (m *message) offers() uint64 { return m.Before + m.Lease.Delivery }
+// deliveries is how often a message was delivered, including the deliveries before it was deferred.
+func (m *message) deliveries() uint64 { return m.Before + m.Lease.Delivery }
 
-// dead moves a message to the dead letters, with its bytes and the reason. The message is
-// acknowledged only when the dead letter is stored.
-func (h *Handlers) dead(m *message, reason string, cause error) inbound.Disposition {
+// deadLetter moves a message to the dead letters, with its bytes and the reason. The message is acknowledged only when
+// the dead letter is stored.
+func (h *Handlers) deadLetter(m *message, reason string, cause error) inbound.Disposition {
 	if err := h.Dead.Put(m.Held, &m.Message, reason, cause); err != nil {
-		h.often(m, slog.LevelError, "a dead letter could not be stored; the message comes back", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
+		h.logThrottled(m, slog.LevelError, "a dead letter could not be stored; the message will be redelivered", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
 		return inbound.Left()
 	}
 	h.Metrics.Dead.WithLabelValues(reason).Inc()
-	h.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(cause))
+	h.logThrottled(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(cause))
 	return inbound.Acked()
 }
 
 func tooLarge(what string, err error) error {
 	msg := "the " + what + " of the tool are too large to store"
 	var e *events.Error
-	if errors.As(err, &e) && e.Msg != "" && errors.Is(err, idempotency.ErrRefused) { // it names the mend
+	if errors.As(err, &e) && e.Msg != "" && errors.Is(err, idempotency.ErrRefused) { // it names the fix
 		msg = "the " + what + " of the tool cannot be stored: " + e.Msg
 	}
 	return &events.Error{Code: events.CodeTooLarge, Msg: msg, Err: err}

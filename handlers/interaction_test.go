@@ -141,7 +141,7 @@ func TestWhoeverWaitsLooksWhenTheConnectionIsBack(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
-		o.LookAgain()
+		o.PollQuestions()
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 	})
 }
@@ -161,7 +161,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		body, err := events.EncodeExpire(o.scheduled[0], time.Now())
 		require.NoError(t, err)
 		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do)
-		o.LookAgain()
+		o.PollQuestions()
 		synctest.Wait()
 	}
 	inOffice(t, bindings.EffectUnsafe, caught, func(t *testing.T, o *office) {

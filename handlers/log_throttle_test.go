@@ -38,7 +38,7 @@ func TestTenantCausesSomeLinesAMinuteAndTheRestAreCounted(t *testing.T) {
 		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 		k.handled(k.says(seq+1, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" }))
 	}
-	for _, line := range []string{`level=WARN msg="dead letter" reason=missing_field`, `level=INFO msg="an answer was not accepted" code=forbidden`} {
+	for _, line := range []string{`level=WARN msg="dead letter" reason=missing_field`, `level=INFO msg="answer not accepted" code=forbidden`} {
 		require.Equal(t, throttle.Several, strings.Count(log.String(), line), "%s: %s", line, log)
 	}
 	*now = now.Add(time.Minute)
@@ -55,6 +55,6 @@ func TestLongIDsMakeNoLongLines(t *testing.T) {
 	log, _ := logged(k)
 	long := strings.Repeat("q", 500)
 	require.Equal(t, events.AnswerForbidden, k.handled(k.says(2, long+"/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })).Code)
-	require.Contains(t, log.String(), "an answer was not accepted")
+	require.Contains(t, log.String(), "answer not accepted")
 	require.Less(t, len(log.String()), 600)
 }

@@ -40,7 +40,7 @@ func TestToolThatWaitsInMemoryBecauseItIsUnsafeIsNamedOnce(t *testing.T) {
 					m := o.says(ask, "yes")
 					m.Data = bytes.ReplaceAll(m.Data, []byte("turn/"), []byte(turn+"/"))
 					require.Equal(t, inbound.Ack, o.Handle(t.Context(), m).Do)
-					o.LookAgain()
+					o.PollQuestions()
 					synctest.Wait()
 				}
 				require.Equal(t, inbound.Ack, settled(t, done).Do)

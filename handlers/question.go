@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// How long a message whose question nobody knows (yet) comes back, ever more slowly: an answer
-// may be faster than the record of its question.
+// How long a message whose question is not stored (yet) is requeued, with growing delays: an answer may arrive before the
+// record of its question.
 const (
 	earlyFirst = 100 * time.Millisecond
 	earlyLast  = 10 * time.Second
@@ -53,25 +53,24 @@ func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*
 	return &inquiry{ToolCall: call, key: key, ask: ask}, nil
 }
 
-// early gives a message back whose question is not known, for a while. It reports false when
-// that is over.
-func (h *Handlers) early(m *message) (inbound.Disposition, bool) {
+// requeueEarly requeues a message whose question is not known, for [earlyFor]. It reports false after that.
+func (h *Handlers) requeueEarly(m *message) (inbound.Disposition, bool) {
 	if h.age(m) >= earlyFor {
 		return inbound.Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
-	return h.giveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast))
+	return h.requeue(m, min(earlyFirst<<min(max(m.deliveries(), 1)-1, most), earlyLast))
 }
 
-// otherPool reports whether the workers of another pool than that of the message have asked: they
-// know the tool that goes on with the answer, and these may not.
+// otherPool reports whether workers of another pool asked the question: they know the tool that continues with the
+// answer, and the workers of this pool may not.
 func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 	at, ok := h.Space.ParseIn(q.Answer.Subject)
 	return ok && at.Pool != pool
 }
 
-// misplaced is why a message about a question does not belong on the subject that it came on, "" if it does:
-// workflow and pool of the subject are its sender's word, and the question has its own.
+// misplaced is why a message about a question does not belong on its subject, "" if it does: the sender chose workflow
+// and pool of the subject, and the question has its own.
 func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 	switch {
 	case h.otherPool(q, in.Pool):
@@ -82,8 +81,8 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 	return ""
 }
 
-// acks returns the function that makes the event that closes a question, out of the question's
-// own. Known is the question, if there is only one and it is known; user sends m.
+// acks returns the function that makes the event that closes a question from the event of the question. Known is the
+// question, if there is only one and it is known; user is the sender of m.
 func (h *Handlers) acks(m *message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
 	return func(decided idempotency.Record) ([]byte, error) {
 		q := known

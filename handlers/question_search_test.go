@@ -115,7 +115,7 @@ func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
 		return nil, &searches.BusyError{After: time.Minute}
 	}
 	subject := k.space.In("default", events.KindCancel, "app", "WF", "chat")
-	k.CancelWished(subject, body)
+	k.HandleCancelCopy(subject, body)
 	m := aged(k.mail(2, events.KindCancel, body))
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do, "however old it is")
 	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
-// rejection is why a turn ends before its tool. It is stored in the claim, so that whoever
-// finishes the turn says the same.
+// rejection is why a turn ends before its tool. It is stored in the claim, so that every worker that finishes the turn
+// responds the same.
 type rejection struct {
 	code    events.Code
 	content string
@@ -46,11 +46,10 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 	return &rejection{code: events.CodeInterrupted, content: text, payload: failure(events.CodeInterrupted, text)}
 }
 
-// rejectInvalid answers data that does not fit its model with what a language model needs to
-// correct itself.
-func rejectInvalid(t *turn, faults []model.Violation) *rejection {
+// rejectInvalid rejects data that does not fit its model, with the feedback that a language model needs to correct it.
+func rejectInvalid(t *turn, violations []model.Violation) *rejection {
 	name := t.Binding.ModelName
-	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural.Of(len(faults), "violation"))
+	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural.Of(len(violations), "violation"))
 	if t.Data == nil {
 		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
 	}
@@ -59,44 +58,61 @@ func rejectInvalid(t *turn, faults []model.Violation) *rejection {
 		content: content,
 		payload: map[string]any{
 			"status": events.StatusError, "code": string(events.CodeValidationFailed),
-			"errors": events.JSONOf(faults), "feedback": model.Feedback(name, faults),
+			"errors": events.JSONOf(violations), "feedback": model.Feedback(name, violations),
 		},
 	}
 }
 
-// A turn whose event cannot be decoded, but names its chat and turn, is claimed and answered like one
-// whose data does not fit: whoever waits for it learns why.
+// rejectSilently acknowledges the message of a rejected turn whose workflow sends no response to failures
+// (`compat: {silent: true}`). A turn that was claimed before gets its response all the same.
+func (h *Handlers) rejectSilently(t *turn) (inbound.Disposition, bool) {
+	if t.reject == nil || t.Binding == nil || !t.Binding.CompatSilent {
+		return inbound.Disposition{}, false
+	}
+	claimed, err := h.claimedBefore(t)
+	switch {
+	case err != nil:
+		return h.claimFailed(t, err), true
+	case claimed:
+		return inbound.Disposition{}, false
+	}
+	h.Metrics.Turn(t.Binding, string(t.reject.code))
+	return inbound.Acked(), true
+}
 
-// undecoded rejects the turn that an event names which cannot be decoded because of err. Without
-// the name of a chat and a turn there is nothing to answer to: it becomes a dead letter.
+// A turn whose event cannot be decoded, but names its chat and turn, is claimed and gets a response with the reason, like
+// a turn whose data does not fit its model.
+
+// undecoded rejects the turn of an event that cannot be decoded because of err. An event that does not name a chat and a
+// turn becomes a dead letter.
 func (h *Handlers) undecoded(ctx context.Context, m *message, err error) inbound.Disposition {
 	event, ok := events.Addressee(m.Data)
 	if !ok {
-		return h.dead(m, deadletter.DecodeReason(err), err)
+		return h.deadLetter(m, deadletter.DecodeReason(err), err)
 	}
 	t := newTurn(m, event)
-	t.seal(events.Seal(event, len(m.Data)))
+	t.setData(events.Seal(event, len(m.Data)))
 	if b, errBind := h.Bindings().Resolve(t.Workflow, t.Agent, t.Model); errBind == nil {
-		t.Binding = b // says whether failures are silent, and whose they are
+		t.Binding = b // for CompatSilent and the labels of metrics
 	}
 	t.reject = rejectUnusable(event, err)
 	return h.admit(ctx, t)
 }
 
-// rejectUnusable answers an event that cannot be decoded. A fault inside of structured_data is the
-// language model's, and comes with a feedback for it.
+// rejectUnusable rejects an event that cannot be decoded. An error inside of structured_data is one of the language
+// model, and comes with feedback for it.
 func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 	var syntax *events.SyntaxError
 	if errors.As(err, &syntax) {
 		if _, at, ok := strings.Cut(syntax.Pointer, "/structured_data"); ok {
-			at = plain(at)
-			faults := []model.Violation{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
+			at = printable(at)
+			violations := []model.Violation{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
 			return &rejection{
 				code:    events.CodeValidationFailed,
 				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),
 				payload: map[string]any{
 					"status": events.StatusError, "code": string(events.CodeValidationFailed),
-					"errors": events.JSONOf(faults), "feedback": model.Feedback(event.Model, faults),
+					"errors": events.JSONOf(violations), "feedback": model.Feedback(event.Model, violations),
 				},
 			}
 		}
@@ -105,8 +121,8 @@ func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 	return &rejection{code: events.CodeValidationFailed, content: text, payload: failure(events.CodeValidationFailed, text)}
 }
 
-// plain makes a pointer of keys that may hold anything printable and short.
-func plain(pointer string) string {
+// printable shortens a pointer, whose keys may hold any characters, and replaces the unprintable ones.
+func printable(pointer string) string {
 	const long = 200
 	if len(pointer) > long {
 		pointer = pointer[:long] + "…"

@@ -13,16 +13,16 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// resume handles the wish that a turn be ended whose message is gone (design 5.16). The
-// journal decides whether there is anything to do; anybody may ask.
+// resume handles the request of a sweep, or of an operator, to end or continue a turn whose message is gone
+// (docs/journal.md). Any publisher may send it: the journal decides whether there is anything to do.
 func (h *Handlers) resume(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
 	e, err := body.Resume()
 	if err != nil {
-		return h.dead(m, deadletter.DecodeReason(err), err)
+		return h.deadLetter(m, deadletter.DecodeReason(err), err)
 	}
 	key, err := h.resumeKey(m, e)
 	if err != nil {
-		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
+		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
 		return inbound.Left()
@@ -30,11 +30,11 @@ func (h *Handlers) resume(ctx context.Context, m *message, body *events.Message)
 	return h.resumeTurn(ctx, m, key, e, nil)
 }
 
-// resumeCopy handles a message whose turn another one has claimed, and that was put aside before: it
-// may be the one itself, and then nothing in the stream holds the turn any more. It ends or continues
-// the turn as a resume does, which leaves one alone whose lease is in its stream. It reports false for
-// a message that never was put aside. Event is the turn's own message, nil for others.
-func (h *Handlers) resumeCopy(ctx context.Context, m *message, key subjects.Key, event *events.StructuredOutputReady) (inbound.Disposition, bool) {
+// resumeDeferred handles a message that was deferred before and whose turn has a claim by another message: that may be
+// the copy before the deferral, and then no message in the stream holds the turn any more. It ends or continues the
+// turn as a resume does, which changes nothing while the lease is in its stream. It reports false for a message that was
+// never deferred. Event is the turn's own message, nil for others.
+func (h *Handlers) resumeDeferred(ctx context.Context, m *message, key subjects.Key, event *events.StructuredOutputReady) (inbound.Disposition, bool) {
 	if m.Deferrals == 0 || h.LeaseHeld == nil {
 		return inbound.Disposition{}, false
 	}
@@ -48,29 +48,29 @@ func (h *Handlers) resumeCopy(ctx context.Context, m *message, key subjects.Key,
 // resumeTurn ends or continues a turn whose message is gone.
 func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) inbound.Disposition {
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
-		Key: key, Lease: m.Lease, Origins: m.Origins, Trace: inbound.Trace(m.Header), Held: h.LeaseHeld, NewOwner: (*taker)(h),
+		Key: key, Lease: m.Lease, Origins: m.Origins, Trace: inbound.Trace(m.Header), Held: h.LeaseHeld, NewOwner: (*newOwner)(h),
 		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.Arrived.Sub(claimed) > h.MaxTurnLife },
 	})
 	switch {
 	case err != nil:
-		h.often(m, slog.LevelWarn, "the turn could not be resumed; the message comes back", "", "key", key.String(), "seq", m.Lease.Seq, "err", err)
+		h.logThrottled(m, slog.LevelWarn, "the turn could not be resumed; the message will be redelivered", "", "key", key.String(), "seq", m.Lease.Seq, "err", err)
 		return inbound.Left()
 	case decision.Action == idempotency.Leave:
 		return inbound.Left()
 	case decision.Action == idempotency.Requeue:
 		m.turns = []subjects.Key{key}
-		return h.giveLeaseBack(m, decision.Turn.Lease.Same(m.Lease))
+		return h.requeueLease(m, decision.Turn.Lease.Same(m.Lease))
 	case decision.Action != idempotency.Run && decision.Action != idempotency.EndTurn:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
-		return h.ended(ctx, m, decision)
+		return h.ackMerged(ctx, m, decision)
 	}
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()
 	}
-	return h.goOn(ctx, m, e, decision, event)
+	return h.continueTurn(ctx, m, e, decision, event)
 }
 
-// resumeKey returns the key of the turn that a resume names, and holds the subject against it.
+// resumeKey returns the key of the turn that a resume names, after a check that it belongs on its subject.
 func (h *Handlers) resumeKey(m *message, e *events.Resume) (subjects.Key, error) {
 	key := subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn)
 	if e.Key != "" {

@@ -12,38 +12,39 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
-// fullFirst is how soon a new turn that no worker has claimed comes again while the store is nearly
-// full, at first.
-const fullFirst = 3 * time.Second
+// Room in the store: new turns wait while the store is nearly full, or while their tenant has used its share of the free
+// room ([store.Shares]). The rest of the store is for records that end open turns: responses, answers, expiries, cancels and
+// resumes.
 
-// errFull says why a turn is not claimed.
-var errFull = errors.New("the store has no room for it, and as many messages of the tenant wait as may: make room, and publish it again (turnctl dead redrive)")
+// fullDelay is the first delay of a new turn while the store is nearly full.
+const fullDelay = 3 * time.Second
 
-// whileFull gives a message whose turn no worker has claimed back while the store is nearly full, or the tenant has its
-// share of what the store has room for. What is left of the store is for what ends open turns: responses, answers,
-// expiries, cancels and resumes. So one that can neither keep a place nor be put aside becomes a dead
-// letter, which has a share of the store, and not a rejected turn, which has none. A cancel of such a turn, which would
-// have to store its end, may use a part of that as well.
-func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (inbound.Disposition, bool) {
-	if h.takesRoom(t) {
+// errNoRoom is why the message of a turn that cannot wait becomes a dead letter.
+var errNoRoom = errors.New("the store has no room for the turn, and the tenant has as many waiting messages as allowed: make room, and publish it again (turnctl dead redrive)")
+
+// requeueWhileFull requeues the message of a turn that no worker has claimed while there is no room for a new turn. If it
+// cannot be requeued it becomes a dead letter, which has a share of the store, and not a rejected turn, which has none.
+func (h *Handlers) requeueWhileFull(t *turn, claimed func(*turn) (bool, error)) (inbound.Disposition, bool) {
+	if h.reserveRoom(t) {
 		return inbound.Disposition{}, false
 	}
 	switch claimed, err := claimed(t); {
 	case err != nil:
-		return h.unclaimed(t, err), true
+		return h.claimFailed(t, err), true
 	case claimed:
 		return inbound.Disposition{}, false
 	}
 	const part = 4
 	t.m.turns = t.keys()
-	if d, back := h.giveBack(t.m, min(max(h.age(t.m)/part, fullFirst), longestPlace)); back {
+	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, fullDelay), longestNak)); requeued {
 		return d, true
 	}
-	return h.deadUnclaimed(t, errFull), true
+	return h.deadUnclaimed(t, errNoRoom), true
 }
 
-// takesRoom reports whether there is room for a new turn, and counts it.
-func (h *Handlers) takesRoom(t *turn) bool {
+// reserveRoom reports whether there is room for a new turn, and counts it. A cancel, which would have to store the end of
+// its turn, may use a part of the room that is kept free.
+func (h *Handlers) reserveRoom(t *turn) bool {
 	cancels := t.reject != nil && t.reject.code == events.CodeCancelled
 	if h.Full != nil && !cancels {
 		if full, _ := h.Full(); full {
@@ -62,24 +63,24 @@ func (h *Handlers) takesRoom(t *turn) bool {
 		bytes += int64(len(t.m.Data))
 	}
 	if !h.shares.Take(t.Key.App, bytes, left, look, h.Now()) {
-		h.often(t.m, slog.LevelWarn, "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store", "",
+		h.logThrottled(t.m, slog.LevelWarn, "a tenant has used its share of the free room in the store: its new turns wait; make room, or raise the limit of the store", "",
 			"app", throttle.Cut(t.App), "left", left)
 		return false
 	}
-	t.took = bytes
+	t.reserved = bytes
 	return true
 }
 
-// noRoomTaken takes back what was counted for a turn that was not claimed anew.
-func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
-	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.EndTurn) {
-		h.shares.Add(t.Key.App, -t.took, h.Now())
-		t.took = 0
+// returnRoom returns the room that was reserved for a turn without a new claim.
+func (h *Handlers) returnRoom(t *turn, d idempotency.Decision, err error) {
+	if t.reserved > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.EndTurn) {
+		h.shares.Add(t.Key.App, -t.reserved, h.Now())
+		t.reserved = 0
 	}
 }
 
-// addRoom counts what is stored for a turn that was claimed.
-func (h *Handlers) addRoom(app string, bytes int) {
+// addStored counts bytes that are stored for a turn that was claimed.
+func (h *Handlers) addStored(app string, bytes int) {
 	if _, _, look := h.roomLeft(); look > 0 {
 		h.shares.Add(app, int64(bytes), h.Now())
 	}
@@ -92,9 +93,9 @@ func (h *Handlers) roomLeft() (left, spare int64, look uint64) {
 	return h.StoreLeft()
 }
 
-// counted reports whether the deliveries of a message of a turn count as attempts to claim it. They
-// do not when it was in the stream while there was no room for it: workers gave it back.
-func (h *Handlers) counted(m *message) bool {
+// countsDeliveries reports whether the deliveries of the message of a turn count as attempts to claim it. They do not if it
+// was in the stream while there was no room for it: workers requeued it.
+func (h *Handlers) countsDeliveries(m *message) bool {
 	now, age := h.Now(), h.age(m)
 	if app, _ := h.Space.InSender(m.Subject); h.shares.RefusedSince(app, now.Add(-age)) {
 		return false

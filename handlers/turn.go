@@ -11,14 +11,18 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/deadletter"
-	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/run"
-	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
+
+// The nine steps of a turn: decode (turn), admit (admit), resolve, validate and map (prepare), claim (admit), invoke (invoke), finish and
+// acknowledge (finish). A turn that must not run its tool has t.reject set by one of the steps 1 to 5. It is claimed like any other, and
+// step 7 is skipped: its response has the reason. A message that does not go through all nine steps leaves through one
+// of the named exits: a dead letter (deadLetter), a duplicate (ackDuplicate), a wait for another worker or for room (requeue), or a
+// redelivery (inbound.Left).
 
 // turn is one structured_output_ready message on its way through the nine steps.
 type turn struct {
@@ -33,12 +37,12 @@ type turn struct {
 	effectUnknown bool // only the tool can report its effect, and has not yet
 	args          map[string]any
 	argsJSON      events.Canonical
-	reject        *rejection    // why the tool is not entered, nil if it is
-	waited        bool          // this worker claimed the turn and has not entered its tool
-	stuck         string        // why this worker cannot enter the tool again, "" if it can
+	reject        *rejection    // why the tool must not be entered, nil if it may
+	notEntered    bool          // this worker has the claim, and its call ended before the tool was entered
+	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	attempts      int           // of its tool by this worker, once it was entered
-	ran           time.Duration // of all of them
-	took          int64         // bytes of the store, counted for it
+	ran           time.Duration // the tool, in all attempts
+	reserved      int64         // bytes of the store, counted for it before it was claimed
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error
@@ -46,103 +50,97 @@ type turn struct {
 
 // turn handles the message that starts a turn.
 func (h *Handlers) turn(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
-	// 1. Decode: only a message that names its chat and turn can be answered.
+	// 1. Decode. An event that cannot be decoded, but names its chat and turn, is rejected (rejection.go): admit then
+	// gets a turn with t.reject. Any other becomes a dead letter: a response needs their names.
 	event, err := body.Turn()
 	if err != nil {
 		return h.undecoded(ctx, m, err)
 	}
-	if !event.AutoToolMode {
+	if !event.AutoToolMode { // the application calls the tool itself: there is no turn to run
 		h.Metrics.NotATurn.Inc()
 		return inbound.Acked()
 	}
 	t := newTurn(m, event)
-	t.seal(body.Seal(event))
+	t.setData(body.Seal(event))
 	return h.admit(ctx, t)
 }
 
-// admit handles a turn that has been decoded.
+// admit decides whether a turn may run, and claims it.
 func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
-	// 2. Admit: right subject, not ended already, not too old.
+	// 2. Admit: the body belongs on its subject, the turn has not ended, and the message is neither too old nor was it
+	// delivered too often.
 	m := t.m
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
-		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
+		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if h.Journal.Finished(t.ref, h.Now()) {
-		return h.duplicate(t)
+		return h.ackDuplicate(t)
 	}
-	if m.Lease.Delivery > 2*maxDeliveries && h.counted(m) {
-		if d, given := h.givenUp(t); given {
+	if m.Lease.Delivery > 2*maxDeliveries && h.countsDeliveries(m) { // not even its rejection was claimed
+		if d, dead := h.deadIfUnclaimed(t); dead {
 			return d
 		}
 	}
 	switch age := h.age(m); {
 	case age > h.MaxEventAge:
 		t.reject = rejectTooOld(age, h.MaxEventAge)
-	case m.Lease.Delivery > maxDeliveries && h.counted(m):
+	case m.Lease.Delivery > maxDeliveries && h.countsDeliveries(m):
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
-	case t.reject != nil: // it cannot be decoded
-	default:
-		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
+	case t.reject != nil: // it could not be decoded
+	default: // 3. to 5.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
 			m.turns = t.keys()
-			if d, back := h.giveBack(m, wait); back {
+			if d, requeued := h.requeue(m, wait); requeued {
 				return d
 			}
 		}
 	}
-	if t.reject != nil && t.Binding != nil && t.Binding.CompatSilent {
-		claimed, err := h.claimedBefore(t)
-		switch {
-		case err != nil:
-			return h.unclaimed(t, err)
-		case !claimed:
-			h.Metrics.Turn(t.Binding, string(t.reject.code))
-			return inbound.Acked()
-		}
+	if d, silent := h.rejectSilently(t); silent {
+		return d
 	}
 
-	// 6. Claim: the record is the event chat.tool_call.
+	// 6. Claim: the record is the event chat.tool_call. A delivery that is not fresh may be another worker's by now, and
+	// a new turn has to wait while the store has no room for it.
 	if !m.Fresh() {
 		return inbound.Left()
 	}
-	if d, back := h.whileFull(t, h.claimedBefore); back {
+	if d, requeued := h.requeueWhileFull(t, h.claimedBefore); requeued {
 		return d
 	}
 	t.Hit(failpoint.BeforeClaim)
-	decision, err := h.claimPlaced(ctx, t)
-	h.noRoomTaken(t, decision, err)
+	decision, err := h.claimKey(ctx, t)
+	h.returnRoom(t, decision, err)
 	if err != nil {
-		return h.unclaimed(t, err)
+		return h.claimFailed(t, err)
 	}
-	return h.claimed(ctx, t, decision)
+	return h.afterClaim(ctx, t, decision)
 }
 
-// claimed goes on with a turn as its claim, or what stood in its place, decides.
-func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.Decision) inbound.Disposition {
-	if decision.Turn != nil && decision.Hold.Epoch > 1 {
+// afterClaim does what the claim of a turn, or the record that stood in its place, decides.
+func (h *Handlers) afterClaim(ctx context.Context, t *turn, decision idempotency.Decision) inbound.Disposition {
+	claimedBefore := decision.Turn != nil // by another message, or by an earlier delivery of this one
+	if claimedBefore && decision.Hold.Epoch > 1 {
 		h.Metrics.Takeovers.Inc()
 	}
 	switch decision.Action {
-	case idempotency.Run:
-		if decision.Turn != nil {
-			return h.takeUp(ctx, t, decision)
+	case idempotency.Run, idempotency.EndTurn:
+		if claimedBefore {
+			return h.continueOwn(ctx, t, decision)
+		}
+		if decision.Action == idempotency.EndTurn {
+			return h.endWithCode(t, decision, decision.Code)
 		}
 		t.Hit(failpoint.AfterClaim)
 		return h.invoke(ctx, t, decision)
-	case idempotency.EndTurn:
-		if decision.Turn != nil {
-			return h.takeUp(ctx, t, decision)
-		}
-		return h.conclude(t, decision, decision.Code)
 	case idempotency.Requeue:
 		t.m.turns = t.keys()
-		return h.giveLeaseBack(t.m, true)
+		return h.requeueLease(t.m, true)
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
-		return h.late(ctx, t, decision)
+		return h.ackEnded(ctx, t, decision)
 	case idempotency.Duplicate, idempotency.Signalled:
-		return h.anothers(ctx, t)
+		return h.claimedByOther(ctx, t)
 	case idempotency.Leave:
 	}
 	return inbound.Left()
@@ -161,20 +159,21 @@ func turnOn(m *message, event *events.StructuredOutputReady, key subjects.Key, c
 	}
 }
 
-// seal notes the data of a turn in the form of records, and all that tells it from other data.
-func (t *turn) seal(data events.Canonical, fingerprint [sha256.Size]byte) {
+// setData sets the data of a turn in the form of records, and the fingerprint that distinguishes it from other data.
+func (t *turn) setData(data events.Canonical, fingerprint [sha256.Size]byte) {
 	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
 }
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
 func (h *Handlers) prepare(t *turn) (wait time.Duration) {
+	// 3. Resolve the binding of workflow, agent and model, and its tool.
 	var err error
 	t.Binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)
-		return h.handOver(t)
+		return h.unknownWorkflowDelay(t)
 	case err != nil:
 		t.reject = reject(events.CodeNoBinding, err)
 		return 0
@@ -183,6 +182,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = reject(events.CodeUnknownTool, err)
 		return 0
 	}
+	// 4. Validate the data against the model, and 5. map it to the arguments of the tool.
 	args, changed, violations := run.Arguments(t.Binding, t.StructuredOutputReady, t.Data)
 	if len(violations) > 0 {
 		t.reject = rejectInvalid(t, violations)
@@ -197,13 +197,13 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	return 0
 }
 
-// invoke enters the tool and stores what came of it.
+// invoke enters the tool, and stores its outcome. The tool of a turn that is continued is entered here as well.
 func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
-	// 7. Invoke: nothing but this enters a tool.
+	// 7. Invoke: only this enters a tool.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	begun := h.serverNow(t.m)
-	keepInProgress(t.m, d.Hold.Effect, begun)
+	firstHeartbeat(t.m, d.Hold.Effect, begun)
 	r := h.runs.Start(ctx, stop, &t.Turn, d, begun)
 	defer h.runs.Remove(r)
 	if h.cancelled.Has(t.Name, h.Now()) && h.isCancelled(t.m.Held, d.Hold) {
@@ -211,7 +211,7 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 	}
 	call, err := h.toolCall(ctx, t, r)
 	if err != nil {
-		return h.withoutContext(t, d, err)
+		return h.endWithoutContext(t, d, err)
 	}
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Do(ctx, r.Invocation(call))
@@ -219,45 +219,44 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 	run.Scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
 	h.Metrics.Tool(t.Binding, &out)
-	if t.waited = !out.Entered; out.Entered {
+	if t.notEntered = !out.Entered; out.Entered {
 		t.attempts, t.ran = out.Attempts, out.Duration
 	}
-	hold, over := r.Close()
+	hold, hostErr := r.Close()
 	d.Hold = hold
-	switch {
-	case over != nil:
-	case out.Stopped != nil:
-		h.often(t.m, slog.LevelInfo, "tool stopped", "", t.Attrs("why", out.Stopped, "entered", out.Entered)...)
-	case out.Err != nil:
+	if hostErr != nil { // the host of the call has ended the run: parked, expired, cancelled, lost
+		return h.endStopped(t, d, hostErr)
+	}
+	if out.Stopped != nil {
+		h.logThrottled(t.m, slog.LevelInfo, "tool stopped", "", t.Attrs("why", out.Stopped, "entered", out.Entered)...)
+	} else if out.Err != nil {
 		h.logFailure(t, out)
 	}
 	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
 	switch {
-	case over != nil:
-		return h.stopped(t, d, over)
 	case errors.Is(out.Stopped, ErrDraining) && unsafe:
-		return h.conclude(t, d, events.CodeInterrupted)
-	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
-		return inbound.Left() // its tool still runs
+		return h.endWithCode(t, d, events.CodeInterrupted)
+	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned: // the tool ignores its context and still runs
+		return inbound.Left()
 	case errors.Is(out.Stopped, ErrDraining):
 		return inbound.NakAfter(0)
 	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Paused):
-		return h.conclude(t, d, events.CodeCancelled)
+		return h.endWithCode(t, d, events.CodeCancelled)
 	}
-	return h.respond(t, d.Hold, out)
+	return h.endWithOutcome(t, d.Hold, out)
 }
 
-// finish stores the response. The first stored response wins; a result that comes second is
-// dropped and counted.
+// finish stores the response and acknowledges the message. The first stored response wins; a later result is dropped and
+// counted.
 func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
 	// 8. Finish: the record is the event chat.tool_response.
 	buffer := h.buffers.get()
 	defer h.buffers.put(buffer)
 	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
 	if err != nil {
-		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
+		fail(r, events.CodeToolError, unencodable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", throttle.Cut(t.CallID), "err", err)
+			h.logThrottled(t.m, slog.LevelError, "the response cannot be encoded; the message will be redelivered", "", "turn", throttle.Cut(t.CallID), "err", err)
 			return inbound.Left()
 		}
 	}
@@ -268,23 +267,23 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return h.finish(ctx, t, hold, r)
 	}
 	if errors.Is(err, idempotency.ErrDamaged) {
-		return h.damagedEnd(t)
+		return h.deadDamagedResponse(t)
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
+		h.logThrottled(t.m, slog.LevelWarn, "the response could not be stored; the message will be redelivered", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 		return inbound.Left()
 	}
 	t.Hit(failpoint.AfterFinish)
 	h.eraseSecrets(ctx, t)
 	if !stored {
-		d := h.endedByOther(ctx, t)
-		if d.Do == inbound.Ack { // otherwise it may be tried again
+		d := h.ackLateResult(ctx, t)
+		if d.Do == inbound.Ack { // otherwise the message is redelivered
 			h.Metrics.LateResults.Inc()
-			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
+			h.logThrottled(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
 		}
 		return d
 	}
-	h.addRoom(t.Key.App, len(event))
+	h.addStored(t.Key.App, len(event))
 	outcome := string(r.Code)
 	if outcome == "" {
 		outcome = r.Status
@@ -299,8 +298,8 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 			"epoch", hold.Epoch, "ms", r.DurationMS)
 	}
 	if t.merge != nil && len(r.ContextKeys) > 0 {
-		if err := h.merged(t.merge(ctx), t.Chat, t.CallID); err != nil {
-			return h.comesBack(t, "the context changes of a response are not merged yet", err)
+		if err := h.mergeOutcome(t.merge(ctx), t.Chat, t.CallID); err != nil {
+			return h.redeliverTurn(t, notMerged, err)
 		}
 		t.Hit(failpoint.AfterMerge)
 	}
@@ -309,67 +308,15 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	return inbound.Acked()
 }
 
-// How the end of a turn is stored. As long as the lease lasts, a write of unknown outcome is sent
-// again. A lost lease does not end that: the response is a create, which harms no other worker however
-// late it is, and the lease may have lapsed because no worker could reach the server.
-
-// lastTry is how long a worker that has lost its lease tries to store how a turn ends without a result
-// in hand: any other worker stores the same.
-const lastTry = 10 * time.Second
-
-// maxPending bounds the results of tools that a worker without a lease still tries to store. Each
-// keeps its run and its slot.
-const maxPending = 4096
-
-// respond stores the outcome of a tool that was entered. It tries until the worker has ended its tools:
-// without the result, a turn whose tool is unsafe ends as interrupted.
-func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
-	write := func(ctx context.Context) inbound.Disposition { return h.storeOutcome(ctx, t, hold, out) }
-	if d, decided := underLease(t.m, write); decided {
-		return d
+// firstHeartbeat sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn
+// whose tool may not be entered again: without it a new leader of the consumer redelivers the message immediately, and the
+// worker that receives it ends the turn as interrupted. Turns of other tools run again then. Now is the time by the
+// server's clock.
+func firstHeartbeat(m *message, effect string, now time.Time) {
+	if effect != string(bindings.EffectUnsafe) && effect != string(bindings.EffectReplay) || m.Refresh == nil || m.AckWait == nil {
+		return
 	}
-	defer h.pending.Add(-1)
-	if h.pending.Add(1) > maxPending {
-		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.Attrs("limit", maxPending)...)
-		return inbound.Left()
-	}
-	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.Attrs()...)
-	ctx, done := afterLease(t.m, 0)
-	defer done()
-	return write(ctx)
-}
-
-// end stores the response of a turn whose tool has no outcome.
-func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
-	write := func(ctx context.Context) inbound.Disposition { return h.finish(ctx, t, hold, r) }
-	if d, decided := underLease(t.m, write); decided {
-		return d
-	}
-	ctx, done := afterLease(t.m, lastTry)
-	defer done()
-	return write(ctx)
-}
-
-// underLease writes as long as the lease lasts. It reports false if the lease was, or is, lost and
-// nothing is decided.
-func underLease(m *message, write func(ctx context.Context) inbound.Disposition) (d inbound.Disposition, decided bool) {
-	if m.Held.Err() != nil {
-		return inbound.Left(), false
-	}
-	d = write(m.Held)
-	return d, d.Do != inbound.Leave || m.Held.Err() == nil
-}
-
-// afterLease is the context of what does not need the lease. It ends soon after the worker has ended
-// its tools, and after most, unless that is 0.
-func afterLease(m *message, most time.Duration) (context.Context, context.CancelFunc) {
-	ctx, done := store.Context(context.WithoutCancel(m.Held), m.tools)
-	if most == 0 {
-		return ctx, done
-	}
-	ctx, cancel := context.WithTimeout(ctx, most)
-	return ctx, func() {
-		cancel()
-		done()
+	if now.Sub(m.Arrived) > m.AckWait()/3 {
+		m.Refresh()
 	}
 }

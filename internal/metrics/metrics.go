@@ -24,8 +24,8 @@ type Metrics struct {
 	Abandoned     prometheus.Counter
 	Cached        *prometheus.CounterVec // workflow, tool
 	Panics        prometheus.Counter
-	Answers       *prometheus.CounterVec // verdict
-	Expiries      *prometheus.CounterVec // verdict
+	Answers       *prometheus.CounterVec // result
+	Expiries      *prometheus.CounterVec // result
 	// RepliesRefused counts replies to requests and answers that were not sent, see Handlers.MayReply.
 	RepliesRefused prometheus.Counter
 	Dead           *prometheus.CounterVec // reason
@@ -76,10 +76,10 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 		RepliesRefused: counter("replies_refused_total", "Replies to requests and answers that were not sent: the subject that they name is not an inbox."),
 		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by result.",
-		}, []string{"verdict"}),
+		}, []string{"result"}),
 		Expiries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "expiries_total", Help: "Questions whose time to answer was over, by result.",
-		}, []string{"verdict"}),
+		}, []string{"result"}),
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
 		}, []string{"reason"}),

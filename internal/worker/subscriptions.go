@@ -24,7 +24,7 @@ func (w *Worker) pollQuestions(ctx context.Context, h *handlers.Handlers) {
 			if !ok {
 				return
 			}
-			h.LookAgain()
+			h.PollQuestions()
 		case <-ctx.Done():
 			return
 		}
@@ -43,7 +43,7 @@ func (w *Worker) listen(reader *query.Reader, h *handlers.Handlers) (stop func()
 	}
 	// The stored message may have to wait for a slot; its live copy stops a running tool now.
 	requests, err := w.nc.QueueSubscribe(w.space.InKind(w.c.Pool, events.KindCancel), w.space.APIName(), func(m *nats.Msg) {
-		h.CancelWished(m.Subject, m.Data)
+		h.HandleCancelCopy(m.Subject, m.Data)
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to cancels: %w", err), sub.Unsubscribe())

@@ -210,7 +210,7 @@ func TestOrphanWhoseToolIsGoneEndsAsUnknownToolAndOneOfAnotherWorkflowIsLeft(t *
 	start(t, s, c)
 	r := tool.response(t)
 	require.Equal(t, events.CodeUnknownTool, r.Code)
-	require.Contains(t, r.Content, "cannot go on in the worker that took the turn up (no manifest has its tool)")
+	require.Contains(t, r.Content, "cannot continue in the worker that took over the turn (no manifest has its tool)")
 	require.Empty(t, f.entered())
 	require.Eventually(t, func() bool { return unsettled(t, s) > 0 }, 10*time.Second, 10*time.Millisecond,
 		"the turn of a workflow that this worker does not know is offered to others")

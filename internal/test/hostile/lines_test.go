@@ -35,7 +35,7 @@ func TestTenantCannotFloodTheLog(t *testing.T) {
 	require.InDelta(t, 3*n, l.metric("oneturn_dead_letters_total"), 0)
 	text := l.log.String()
 	require.Contains(t, text, `level=WARN msg="dead letter"`)
-	require.Contains(t, text, `level=INFO msg="an answer was not accepted"`)
+	require.Contains(t, text, `level=INFO msg="answer not accepted"`)
 	above := 0
 	for line := range strings.Lines(text) {
 		if !strings.Contains(line, "level=DEBUG") {

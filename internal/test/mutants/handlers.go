@@ -8,8 +8,8 @@ func handlers() []Fault {
 			Name: "ack_before_publish", Breaks: "acknowledges a message whose response may not be stored",
 			Edits: []Edit{{
 				File: "handlers/turn.go",
-				From: "if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored;",
-				To:   "if err != nil && planted(\"ack_before_publish\") { return inbound.Acked() }; if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored;",
+				From: "if err != nil {\n\t\th.logThrottled(t.m, slog.LevelWarn, \"the response could not be stored;",
+				To:   "if err != nil && planted(\"ack_before_publish\") { return inbound.Acked() }; if err != nil {\n\t\th.logThrottled(t.m, slog.LevelWarn, \"the response could not be stored;",
 			}},
 			CaughtBy: []string{Sim, "crash:^TestWorkerThatEndsBeforeItsResultsAreStoredLeavesTheMessages$"},
 		},
@@ -35,8 +35,8 @@ func handlers() []Fault {
 			Name: "takeover_runs_binding", Breaks: "enters, in a takeover, the tool that the manifests bind today",
 			Edits: []Edit{{
 				File: "handlers/turn.go",
-				From: "if decision.Turn != nil {\n\t\t\treturn h.takeUp(ctx, t, decision)\n\t\t}\n\t\tt.Hit(failpoint.AfterClaim)",
-				To:   "if decision.Turn != nil && (t.reject != nil || !planted(\"takeover_runs_binding\")) {\n\t\t\treturn h.takeUp(ctx, t, decision)\n\t\t}\n\t\tt.Hit(failpoint.AfterClaim)",
+				From: "if claimedBefore {\n\t\t\treturn",
+				To:   "if claimedBefore && (decision.Action == idempotency.EndTurn || t.reject != nil || !planted(\"takeover_runs_binding\")) {\n\t\t\treturn",
 			}},
 			CaughtBy: []string{Sim},
 		},
@@ -61,9 +61,9 @@ func handlers() []Fault {
 		{
 			Name: "result_is_given_up", Breaks: "drops the result of a tool when the lease is lost before it is stored",
 			Edits: []Edit{{
-				File: "handlers/turn.go",
-				From: "if d, decided := underLease(t.m, write); decided {\n\t\treturn d\n\t}\n\tdefer h.pending.Add(-1)",
-				To:   "if d, decided := underLease(t.m, write); decided || planted(\"result_is_given_up\") {\n\t\treturn d\n\t}\n\tdefer h.pending.Add(-1)",
+				File: "handlers/end.go",
+				From: "if d, decided := underLease(t.m, write); decided {\n\t\treturn d\n\t}\n\tdefer h.pendingResults.Add(-1)",
+				To:   "if d, decided := underLease(t.m, write); decided || planted(\"result_is_given_up\") {\n\t\treturn d\n\t}\n\tdefer h.pendingResults.Add(-1)",
 			}},
 			CaughtBy: []string{Sim},
 		},
@@ -110,16 +110,16 @@ func handlers() []Fault {
 		{
 			Name: "aside_under_later", Breaks: "acknowledges a deferred message whatever a later delivery holds",
 			Edits: []Edit{{
-				File: "handlers/requeue.go",
-				From: "case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
-				To:   "case planted(\"aside_under_later\"): case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
+				File: "handlers/acknowledge.go",
+				From: "case err != nil:\n\t\treturn h.redeliver(m, \"a later delivery may hold its turn\", err)",
+				To:   "case planted(\"aside_under_later\"): case err != nil:\n\t\treturn h.redeliver(m, \"a later delivery may hold its turn\", err)",
 			}},
 			CaughtBy: []string{Sim},
 		},
 		{
 			Name: "no_room_drops", Breaks: "acknowledges a message that waits and must not be deferred, without a record of it",
 			Edits: []Edit{{
-				File: "handlers/requeue.go",
+				File: "handlers/deferral.go",
 				From: `return inbound.Acked(), false`,
 				To:   `return inbound.Acked(), planted("no_room_drops")`,
 			}},
@@ -128,7 +128,7 @@ func handlers() []Fault {
 		{
 			Name: "room_ignored", Breaks: "defers messages however many are deferred already",
 			Edits: []Edit{{
-				File: "handlers/requeue.go",
+				File: "handlers/deferral.go",
 				From: `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 {`,
 				To:   `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 || planted("room_ignored") {`,
 			}},
@@ -179,7 +179,7 @@ func handlers() []Fault {
 			Edits: []Edit{{
 				File: "handlers/handlers.go",
 				From: `if errOpen != nil {`,
-				To:   `if planted("count_gives_up") && m.Lease.Delivery > 5 { return h.dead(m, deadletter.ReasonUndeliverable, errMutant) }; if errOpen != nil {`,
+				To:   `if planted("count_gives_up") && m.Lease.Delivery > 5 { return h.deadLetter(m, deadletter.ReasonUndeliverable, errMutant) }; if errOpen != nil {`,
 			}},
 			CaughtBy: []string{Sim},
 		},

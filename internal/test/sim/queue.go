@@ -202,7 +202,7 @@ func (w *world) enqueue(m *message) {
 		m.header.Set(subjects.HeaderReply, replyPrefix+strconv.FormatUint(m.seq, 10))
 	}
 	if m.kind == events.KindCancel {
-		w.announce(func(p *process) { p.handlers.CancelWished(m.subject, m.body) })
+		w.announce(func(p *process) { p.handlers.HandleCancelCopy(m.subject, m.body) })
 	}
 	w.tracef("published #%d: %s of %s (%s), data %d", m.seq, m.kind, m.turn.id.Turn, m.turn.agent, m.data)
 }
