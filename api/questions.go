@@ -77,6 +77,8 @@ const (
 	Expired   QuestionState = "expired"
 	Cancelled QuestionState = "cancelled" // its turn was cancelled
 	Closed    QuestionState = "closed"    // its turn ended with the question open
+	// Unreadable is the state of a question whose answer is stored and cannot be read: its turn ends as state_corrupt.
+	Unreadable QuestionState = "unreadable"
 )
 
 // AnswerRequest answers a question. The reply is an events.AnswerResult.

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -22,20 +21,21 @@ func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
 	a.ask("1")
 	k.asker("turn", "run-2").ask("1")
 	k.asker("turn", "").ask("1")
-	k.Askers = func(_ context.Context, app, chat, ask string) ([]subjects.Key, error) {
-		require.Equal(t, []string{"app", "chat", "1"}, []string{app, chat, ask})
-		return []subjects.Key{subjects.TurnKey("app", "chat", "run-2", "turn"), a.key, subjects.TurnKey("app", "chat", "", "turn")}, nil
-	}
+	k.lists(func(filter string) ([]subjects.Record, error) {
+		if filter == subjects.TurnKey("app", "chat", "", "turn").ReuseNotes() {
+			return nil, nil
+		}
+		require.Equal(t, "e.app.chat.*.*.ask.1", filter)
+		return []subjects.Record{{Key: subjects.TurnKey("app", "chat", "run-2", "turn")}, {Key: a.key}, {Key: subjects.TurnKey("app", "chat", "", "turn")}}, nil
+	})
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
-	k.Askers = nil
+	k.Names = nil
 	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
 	m := k.says(4, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-		return nil, idempotency.ErrTooMany
-	}
+	k.finds(idempotency.ErrTooMany)
 	m = k.says(5, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)

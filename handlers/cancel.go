@@ -267,11 +267,11 @@ func callsInID(id string) []string {
 
 // exactTurn returns the turn whose key is in the id of a call; none if a turn with that key has another id.
 func exactTurn(id events.TurnID, callID string) []namedTurn {
-	id.Turn = events.TurnOfCallID(callID, id.Run)
-	key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
-	if events.CallID(id, key.Turn) != callID {
+	key, turn, ok := query.RefTo(id, callID, "").Exact()
+	if !ok {
 		return nil
 	}
+	id.Turn = turn
 	return []namedTurn{{id, key, callID, false}}
 }
 
@@ -283,75 +283,55 @@ func qualified(callID string) bool {
 // turnThatAsked returns the turn that has asked the question of an id, if the id leads to it without a search.
 func (h *Handlers) turnThatAsked(ctx context.Context, e *events.Cancel) ([]namedTurn, error) {
 	call, ask, ok := events.ParseQuestionID(e.ToolCallID)
-	if !ok {
+	exact := exactTurn(e.TurnID, call)
+	if !ok || len(exact) == 0 {
 		return nil, nil
 	}
-	q, err := h.inquire(ctx, subjects.TurnKey(e.App, e.Chat, e.Run, events.TurnOfCallID(call, e.Run)), ask)
+	q, err := h.askedAs(ctx, exact[0].key, ask, e.ToolCallID)
 	switch {
 	case errors.Is(err, errNoQuestion), errors.Is(err, query.ErrUnreadable):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case q.ToolCallID != e.ToolCallID:
-		return nil, nil
 	}
-	id := e.TurnID
-	id.Run, id.Turn = q.RunID, q.Turn
-	return []namedTurn{{id, q.key, call, true}}, nil
+	exact[0].id.Run, exact[0].id.Turn, exact[0].searched = q.RunID, q.Turn, true
+	return exact, nil
 }
 
 // turnsOfReusedKey returns the turns under a reused key that have an id.
 func (h *Handlers) turnsOfReusedKey(ctx context.Context, e *events.Cancel, callID string) ([]namedTurn, error) {
-	if !qualified(callID) {
-		return nil, nil
-	}
-	keys, err := h.reused(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, callID)
-	return turnsWithID(e, keys, callID), err
+	keys, err := h.index(e.App).Reused(ctx, query.RefTo(e.TurnID, callID, ""))
+	return turnsFound(e, keys, callID, err)
 }
 
 // turnsOfRuns returns the turns with run ids that have an id, for a cancel that names no run. Where a chat has too many
 // turns to look at, those that have asked the question of the id are left.
 func (h *Handlers) turnsOfRuns(ctx context.Context, e *events.Cancel, callID string) ([]namedTurn, error) {
-	if e.Run != "" || !qualified(callID) {
+	if e.Run != "" {
 		return nil, nil
 	}
-	keys, whole, err := h.calls(ctx, e)
-	may := turnsWithID(e, keys, callID)
-	if err == nil && len(may) == 0 && !whole {
-		err = errTooManyTurns
+	_, ask, question := events.ParseQuestionID(e.ToolCallID)
+	ref := query.RefTo(e.TurnID, callID, ask)
+	keys, err := h.index(e.App).Claimed(ctx, ref)
+	if errors.Is(err, idempotency.ErrTooMany) && question {
+		if keys, err = h.index(e.App).Asking(ctx, ref); err == nil && len(keys) == 0 {
+			err = idempotency.ErrTooMany
+		}
+	}
+	return turnsFound(e, keys, callID, err)
+}
+
+// turnsFound returns the turns that a search for an id has found.
+func turnsFound(e *events.Cancel, keys []subjects.Key, callID string, err error) (may []namedTurn, _ error) {
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return nil, errTooManyTurns
+	}
+	id := e.TurnID
+	id.Turn, _ = events.Unqualified(callID)
+	for _, key := range keys {
+		may = append(may, namedTurn{id, key, callID, true})
 	}
 	return may, err
-}
-
-// calls returns the calls of a chat that a tool_call_id may mean, and whether these are all of them: of a chat with too
-// many turns they are those that have asked the question of the id.
-func (h *Handlers) calls(ctx context.Context, e *events.Cancel) (keys []subjects.Key, whole bool, err error) {
-	whole = true
-	if h.Calls != nil {
-		keys, err = h.Calls(ctx, subjects.Token(e.App), e.Chat)
-		if !errors.Is(err, idempotency.ErrTooMany) {
-			return keys, true, err
-		}
-		whole = false
-	}
-	if _, ask, question := events.ParseQuestionID(e.ToolCallID); question {
-		keys, err = h.askers(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, ask)
-		return keys, whole, err
-	}
-	return nil, whole, nil
-}
-
-// turnsWithID returns those of some calls that have a qualified id.
-func turnsWithID(e *events.Cancel, keys []subjects.Key, callID string) (may []namedTurn) {
-	turn, ok := events.Unqualified(callID)
-	for _, key := range keys {
-		if ok && events.QualifiedCallID(turn, key.Turn) == callID {
-			id := e.TurnID
-			id.Turn = turn
-			may = append(may, namedTurn{id, key, callID, true})
-		}
-	}
-	return may
 }
 
 // firstClaimed returns the first of several turns that was claimed, with the ids of its claim; nil if none was.

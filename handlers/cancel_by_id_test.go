@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
@@ -67,12 +65,12 @@ func TestCancelByAnIDOfAUsedKeyCancelsThatTurnAndNoOther(t *testing.T) {
 						first, other := k.asker(turn, run), k.asker("a", run)
 						again := k.claims(first, 9, first.key.Reuse(run, turn, "0123456789abcdef"), id)
 						callID := events.QualifiedCallID(turn, again.Turn)
-						k.Reused = func(_ context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
-							if q.Run == run && q.Call == callID {
-								return []subjects.Key{again}, nil
+						k.lists(func(filter string) ([]subjects.Record, error) {
+							if filter == first.key.ReuseNotes() {
+								return []subjects.Record{{Key: first.key, ID: "0123456789abcdef"}}, nil
 							}
 							return nil, nil
-						}
+						})
 						m := k.cancelByCall(run, callID+suffix)
 						if live {
 							k.HandleCancelCopy(m.Subject, m.Data)
@@ -97,10 +95,7 @@ func TestCancelByAnIDOfATurnWithARunThatItDoesNotNameCancelsThatTurn(t *testing.
 			id := events.TurnID{App: "app", Chat: "chat", Run: "run-1", Turn: "turn"}
 			other := k.asker("turn", "")
 			key := k.claims(other, 9, subjects.TurnKey("app", "chat", "run-1", "turn"), id)
-			k.Calls = func(_ context.Context, app, chat string) ([]subjects.Key, error) {
-				require.Equal(t, []string{"app", "chat"}, []string{app, chat})
-				return []subjects.Key{other.key, key}, nil
-			}
+			k.finds(nil, other.key, key)
 			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", events.CallID(id, key.Turn)+suffix).Message).Do)
 			k.requireCancelled(true, key)
 			k.requireCancelled(false, other.key)
@@ -120,7 +115,7 @@ func TestCancelWhoseTurnCannotBeSearchedForIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", "/s:plan"} {
 		k := newKit(t, toolFunc(nothing))
-		k.Calls = func(context.Context, string, string) ([]subjects.Key, error) { return nil, idempotency.ErrTooMany }
+		k.finds(idempotency.ErrTooMany)
 		require.Equal(t, inbound.Ack, k.Handle(t.Context(), aged(k.cancelByCall("", "turn@01234567"+suffix)).Message).Do)
 		k.requireCancelled(false, subjects.TurnKey("app", "chat", "", "turn@01234567"+suffix))
 		dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
@@ -154,9 +149,7 @@ func TestCancelOfAClaimedTurnWhoseKeyLooksLikeTheIDOfAReusedOneIsNotSearchedFor(
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("job@deadbeef", "")
-	k.Reused = func(context.Context, *kvstore.QuestionRef) ([]subjects.Key, error) {
-		return nil, &searches.BusyError{After: time.Minute}
-	}
+	k.finds(&searches.BusyError{After: time.Minute})
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", "job@deadbeef").Message).Do)
 	k.requireCancelled(true, a.key)
 }

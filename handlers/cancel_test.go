@@ -52,9 +52,7 @@ func TestCancelThatNamesAQuestionCancelsItsTurn(t *testing.T) {
 			a := k.asker(c.turn, c.run)
 			a.ask("1")
 			a.park("1")
-			k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-				return []subjects.Key{a.key}, nil
-			}
+			k.finds(nil, a.key)
 			body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"` + a.question("1") + `"` + c.body + `}`)
 			k.HandleCancelCopy(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
 			held, err := k.Journal.Load(t.Context(), a.key)

@@ -103,7 +103,7 @@ func TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion(t *te
 		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
 	}
 	require.Len(t, aside.all, 1)
-	h.Askers = nil
+	h.Names = nil
 	owner.ask("2")
 	h.Handle(t.Context(), k.again(aside.all[0], 9))
 	require.Len(t, aside.all, 2)

@@ -12,13 +12,13 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/budget"
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/serverclock"
@@ -59,17 +59,11 @@ type Config struct {
 	Variables variables.Store
 	Dead      deadletter.Store
 
-	// Askers finds the calls of a chat that have asked a question with an id, see
-	// [kvstore.Lister.CallsAsking]. The server goes through the names of the whole chat for it: it fails
-	// with a [searches.BusyError] when the tenant has used up what it may have searched. Nil finds
-	// none: answers to turns with a run id have to name it.
-	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
-	// Reused finds the calls under a reused turn key that a tool_call_id means, see
-	// [kvstore.Lister.Reused]. It fails as Askers does. Nil finds none.
-	Reused func(ctx context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error)
-	// Calls finds the claimed calls of a chat, see [kvstore.Lister.Calls]. It fails as Askers does, or with
-	// [idempotency.ErrTooMany]. Nil finds none: cancels by the tool_call_id of a turn with a run id have to name the run.
-	Calls func(ctx context.Context, appToken, chat string) ([]subjects.Key, error)
+	// Names returns how the names of a tenant's records are listed, for ids that do not lead to their turn, see
+	// [query.Reader.Names]. The server goes through the names of a whole chat for it, hence a list fails with a
+	// [searches.BusyError] when the tenant has used up its budget. Nil finds none: answers and cancels of turns with a
+	// run id have to name it.
+	Names func(appToken string) query.Lister
 
 	// Full reports whether the store is nearly full, so that no new turns are claimed, and when it last
 	// was; the zero time is never. Nil: it never is.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searches"
@@ -142,30 +141,27 @@ func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh 
 	if !ok {
 		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
 	}
-	turn := events.TurnOfCallID(callID, r.Run)
-	q, err := h.inquire(ctx, subjects.TurnKey(r.App, r.Chat, r.Run, turn), ask)
-	if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
-		return q, err
+	ref := query.RefTo(r.TurnID, callID, ask)
+	if key, _, ok := ref.Exact(); ok {
+		if q, err := h.askedAs(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
+			return q, err
+		}
 	}
-	turn, qualified := events.Unqualified(callID)
+	_, qualified := ref.Qualified()
 	missed := subjects.Token(r.App) + "." + subjects.Token(r.Chat) + "." + subjects.TurnToken(r.Run, r.ToolCallID)
 	if !qualified || !afresh && h.missed.Has(missed, h.Now()) {
 		return nil, errNoQuestion
 	}
-	for _, list := range []func() ([]subjects.Key, error){
-		func() ([]subjects.Key, error) { return h.reused(ctx, r, callID) },
-		func() ([]subjects.Key, error) { return h.askers(ctx, r, ask) },
-	} {
-		keys, err := list()
-		if err != nil {
+	for _, list := range []func(context.Context, *query.Ref) ([]subjects.Key, error){h.index(r.App).Reused, h.index(r.App).Asking} {
+		keys, err := list(ctx, ref)
+		switch {
+		case errors.Is(err, idempotency.ErrTooMany):
+			return nil, errTooManyTurns
+		case err != nil:
 			return nil, err
 		}
 		for _, key := range keys {
-			if events.QualifiedCallID(turn, key.Turn) != callID {
-				continue
-			}
-			q, err := h.inquire(ctx, key, ask)
-			if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
+			if q, err := h.askedAs(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
 				return q, err
 			}
 		}
@@ -174,28 +170,21 @@ func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh 
 	return nil, errNoQuestion
 }
 
-// reused lists the calls under a reused turn key.
-func (h *Handlers) reused(ctx context.Context, r *events.ToolCallResponse, callID string) ([]subjects.Key, error) {
-	if h.Reused == nil {
-		return nil, nil
+// askedAs reads a question that was asked with a tool_call_id.
+func (h *Handlers) askedAs(ctx context.Context, key subjects.Key, ask, toolCallID string) (*inquiry, error) {
+	q, err := h.inquire(ctx, key, ask)
+	if err == nil && q.ToolCallID != toolCallID {
+		return nil, errNoQuestion
 	}
-	keys, err := h.Reused(ctx, &kvstore.QuestionRef{App: subjects.Token(r.App), Chat: subjects.Token(r.Chat), Run: r.Run, Call: callID})
-	if errors.Is(err, idempotency.ErrTooMany) {
-		return nil, errTooManyTurns
-	}
-	return keys, err
+	return q, err
 }
 
-// askers lists the calls of the chat that have asked a question with an id.
-func (h *Handlers) askers(ctx context.Context, r *events.ToolCallResponse, ask string) ([]subjects.Key, error) {
-	if h.Askers == nil {
-		return nil, nil
+// index lists the names of a tenant's records.
+func (h *Handlers) index(app string) query.Lister {
+	if h.Names == nil {
+		return nil
 	}
-	keys, err := h.Askers(ctx, subjects.Token(r.App), r.Chat, ask)
-	if errors.Is(err, idempotency.ErrTooMany) {
-		return nil, errTooManyTurns
-	}
-	return keys, err
+	return h.Names(subjects.Token(app))
 }
 
 var errTooManyTurns = fmt.Errorf("%w that can be found: too many turns of the chat have asked one like it: send run_id too", errNoQuestion)

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,21 +11,40 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// searched has the kit count how often chats are searched for calls.
-func (k *kit) searched(found ...subjects.Key) *int {
-	n := 0
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-		n++
-		return found, nil
+// lists has the handlers list the names of records by their filter.
+func (k *kit) lists(list func(filter string) ([]subjects.Record, error)) {
+	k.Names = func(app string) query.Lister {
+		require.Equal(k.t, "app", app)
+		return func(_ context.Context, filter string) ([]subjects.Record, error) { return list(filter) }
 	}
+}
+
+// finds has the handlers find the calls of a chat, which have all asked what is looked for, or fail.
+func (k *kit) finds(err error, calls ...subjects.Key) *int {
+	n := 0
+	k.lists(func(filter string) (found []subjects.Record, _ error) {
+		asked, claimed := strings.HasPrefix(filter, "e.app.chat.*.*.ask."), filter == "e.app.chat.*.*.tool_call"
+		if asked {
+			n++
+		}
+		for _, call := range calls {
+			if asked || claimed {
+				found = append(found, subjects.Record{Key: call})
+			}
+		}
+		return found, err
+	})
 	return &n
 }
+
+// searched has the kit count how often chats are searched for calls.
+func (k *kit) searched(found ...subjects.Key) *int { return k.finds(nil, found...) }
 
 // aged makes a message so old that what it waits for must be there.
 func aged(m *mail) *mail {
@@ -61,15 +81,11 @@ func TestIDsThatLeadNowhereHaveNoChatSearched(t *testing.T) {
 func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	searched := k.searched()
-	k.Reused = func(_ context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
-		require.Equal(t, kvstore.QuestionRef{App: "app", Chat: "chat", Call: q.Call}, *q)
-		key := subjects.TurnKey("app", "chat", "", "turn").Reuse("", "turn", "0123456789abcdef")
-		if events.QualifiedCallID("turn", key.Turn) == q.Call {
-			return []subjects.Key{key}, nil
-		}
-		return nil, nil
-	}
+	plain := subjects.TurnKey("app", "chat", "", "turn")
+	k.lists(func(filter string) ([]subjects.Record, error) {
+		require.Equal(t, plain.ReuseNotes(), filter)
+		return []subjects.Record{{Key: plain, ID: "0123456789abcdef"}}, nil
+	})
 	a := k.asker("turn", "run-1")
 	a.ask("1")
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
@@ -81,7 +97,6 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	again.hold = d.Hold
 	again.ask("1", func(e *events.ToolCall) { e.ID, e.ToolCallID, e.CallID, e.Corr = id, id, id, id })
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(3, id, yes())).Code)
-	require.Zero(t, *searched)
 }
 
 func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testing.T) {
@@ -90,9 +105,7 @@ func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testi
 	a := k.asker("turn", "run-1")
 	a.ask("1")
 	a.ask("2")
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-		return nil, &searches.BusyError{After: time.Minute}
-	}
+	k.finds(&searches.BusyError{After: time.Minute})
 	m := k.says(2, a.question("1"), yes())
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	v := k.handled(aged(k.says(3, a.question("1"), yes())))
@@ -111,16 +124,12 @@ func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
 	a.ask("1")
 	a.park("1")
 	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":` + strconv.Quote(a.question("1")) + `}`)
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-		return nil, &searches.BusyError{After: time.Minute}
-	}
+	k.finds(&searches.BusyError{After: time.Minute})
 	subject := k.space.In("default", events.KindCancel, "app", "WF", "chat")
 	k.HandleCancelCopy(subject, body)
 	m := aged(k.mail(2, events.KindCancel, body))
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do, "however old it is")
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
-		return nil, idempotency.ErrTooMany
-	}
+	k.finds(idempotency.ErrTooMany)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(3, events.KindCancel, body).Message).Do)
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,25 +184,23 @@ func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question)
 // answerStored answers a question that is read from the journal, because no worker runs. A worker that starts
 // meanwhile decides the answer.
 func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q *oneturn.Answer) (v *events.AnswerResult, turn oneturn.TurnID, err error) {
-	e, err := storedQuestion(ctx, nc, cfg.Prefix, q)
+	asked, err := storedQuestion(ctx, nc, cfg.Prefix, q)
 	switch {
 	case err != nil:
 		return v, turn, fmt.Errorf("no worker answers and the journal is unreadable: %w: start a worker, or set --workflow to publish without one", err)
-	case e == nil || e.Answer == nil:
+	case asked == nil:
 		return unknown(q.ToolCallID), turn, nil
-	case e.ToolCallID != q.ToolCallID:
+	case asked.State == api.NotAsked:
 		warnNotAsked(stderr, nil, q.ToolCallID)
 	default:
-		if v, fits := checkAnswer(q, e.Answer.Schema); !fits {
+		if v, fits := checkAnswer(q, asked.Schema); !fits {
 			return &v, turn, nil
 		}
 	}
-	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
-	if q.UserID == "" {
-		q.UserID = e.UserID
-	}
+	q.Workflow, q.Subject, q.Run = asked.Workflow, asked.Subject, asked.Run
+	q.UserID = cmp.Or(q.UserID, asked.User)
 	v, err = client.Answer(ctx, q)
-	return v, oneturn.TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, err
+	return v, oneturn.TurnID{App: asked.App, Chat: asked.Chat, Run: asked.Run, Turn: asked.Turn}, err
 }
 
 // unknown is the result for an answer whose question and turn are unknown.

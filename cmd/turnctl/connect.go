@@ -11,6 +11,8 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/denied"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -24,7 +26,8 @@ type server struct {
 	space   subjects.Space
 	timeout time.Duration // of one request
 	denied  denied.Denials
-	opened  *kvstore.Store // see journal
+	journal *kvstore.Store // for reading
+	reader  *query.Reader
 }
 
 // connect opens a connection. Requests without a deadline get cfg.Timeout.
@@ -43,32 +46,18 @@ func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 		nc.Close()
 		return nil, fmt.Errorf("open JetStream: %w", err)
 	}
-	s := &server{nc: nc, js: js, space: space, timeout: cfg.Timeout}
+	s := &server{nc: nc, js: js, space: space, timeout: cfg.Timeout, journal: kvstore.Read(nc, space)}
+	s.reader = query.New(nc, space, s.journal, nil)
 	s.denied.Watch(nc, space.Prefix())
 	a.denied = &s.denied
 	return s, nil
 }
 
-func (s *server) close() {
-	if s.opened != nil {
-		s.opened.Close()
-	}
-	s.nc.Close()
-}
-
-// journal opens the turn journal for reading, once per command.
-func (s *server) journal() (_ *kvstore.Store, err error) {
-	if s.opened == nil {
-		s.opened, err = kvstore.Open(s.nc, s.space)
-	}
-	return s.opened, err
-}
+func (s *server) close() { s.nc.Close() }
 
 // unprovisioned adds the fix to the error that a stream is missing.
 func unprovisioned(err error) error {
-	const streamNotFound = 10059
-	var api *jetstream.APIError
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.As(err, &api) && api.ErrorCode == streamNotFound {
+	if errors.Is(err, jetstream.ErrStreamNotFound) || jsapi.Code(err) == jetstream.JSErrCodeStreamNotFound {
 		return fmt.Errorf("%w: run `turnctl provision`, or name the right server and --prefix", err)
 	}
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {

@@ -171,7 +171,7 @@ func (d *diagnosis) fullShares(ctx context.Context, s *server, dead jetstream.St
 // questions counts the questions with a running answer time, by their timers; only the journal
 // records which of them are open.
 func (d *diagnosis) questions(ctx context.Context, s *server) {
-	asked, err := s.timers(ctx, s.space.AskTimersOfTenant(idempotency.AnyToken))
+	asked, err := s.reader.Timers(ctx, s.space.AskTimersOfTenant(idempotency.AnyToken))
 	if err != nil || len(asked) == 0 {
 		return // reported by streams
 	}

@@ -66,11 +66,7 @@ func (s *server) journalState(ctx context.Context) (*jetstream.StreamState, erro
 // beganBefore returns a check whether the first record of a window of the journal is older than a time.
 func (s *server) beganBefore(ctx context.Context, since time.Time) func(from uint64) (bool, error) {
 	return func(from uint64) (bool, error) {
-		journal, err := s.journal()
-		if err != nil {
-			return false, err
-		}
-		r, err := journal.Next(ctx, ">", from)
+		r, err := s.journal.Next(ctx, ">", from)
 		if errors.Is(err, idempotency.ErrNotFound) {
 			return false, nil
 		}
@@ -159,11 +155,7 @@ func (n *newest) list() []claimed {
 
 // fetch reads the events of a listed turn. It returns nil for one that expired meanwhile.
 func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
-	journal, err := s.journal()
-	if err != nil {
-		return nil, err
-	}
-	claim, err := journal.At(ctx, c.seq)
+	claim, err := s.journal.At(ctx, c.seq)
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return nil, nil //nolint:nilnil // nothing to list
 	}
@@ -179,11 +171,11 @@ func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
 		t.Workflow, t.Tool, t.Reused = call.WorkflowName, call.ToolName, reused(c.key, call.RunID, call.Turn)
 	}
 	t.Error = fact.Error
-	response, err := journal.Last(ctx, c.key.Public(events.KindToolResponse))
+	response, err := s.journal.Last(ctx, c.key.Public(events.KindToolResponse))
 	former := err == nil && response.Former(claim.Seq)
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound), former:
-		turn, err := idempotency.Load(ctx, journal, c.key)
+		turn, err := idempotency.Load(ctx, s.journal, c.key)
 		if err != nil {
 			return nil, err
 		}

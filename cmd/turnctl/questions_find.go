@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -56,37 +51,13 @@ func (s *server) question(ctx context.Context, where place, toolCallID string, p
 // the journal would have to list the names of all turns.
 func (s *server) names(ctx context.Context, where place, call, ask string) ([]subjects.Record, error) {
 	app, chat := where.tokens()
+	ref := &query.Ref{App: app, Chat: chat, Call: call, Ask: ask}
+	list, filter := s.reader.Names(app), ref.Questions
 	if where.chat == "" {
-		calls := subjects.Key{App: app, Chat: chat, Turn: idempotency.AnyToken, Call: idempotency.AnyToken}
-		return kvstore.FindQuestions(calls, call, func(calls subjects.Key) ([]subjects.Record, error) {
-			return s.timers(ctx, s.space.AskTimers(calls, ask))
-		})
+		list, filter = s.reader.Timers, func(calls subjects.Key) string { return s.space.AskTimers(calls, ask) }
 	}
-	journal, err := s.journal()
-	if err != nil {
-		return nil, err
-	}
-	names, err := journal.FindQuestions(ctx, app, chat, call, ask)
+	names, err := list.Locate(ctx, ref, filter)
 	return names, unprovisioned(err)
-}
-
-// timers lists the questions whose timers match a filter.
-func (s *server) timers(ctx context.Context, filter string) ([]subjects.Record, error) {
-	stream, err := s.js.Stream(ctx, s.space.TimersStream())
-	if err != nil {
-		return nil, fmt.Errorf("open the timers %s: %w", s.space.TimersStream(), unprovisioned(err))
-	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
-	if err != nil {
-		return nil, fmt.Errorf("list the timers: %w", err)
-	}
-	var found []subjects.Record
-	for _, name := range slices.Sorted(maps.Keys(info.State.Subjects)) {
-		if key, ask, ok := s.space.ParseAskTimer(name); ok {
-			found = append(found, subjects.Record{Key: key, Kind: events.RecordAsk, ID: ask})
-		}
-	}
-	return found, nil
 }
 
 // severalTurns is the error for an id that several turns use: it names the flags that select one.

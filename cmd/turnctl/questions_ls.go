@@ -198,11 +198,7 @@ func (f *questionFilter) question(ctx context.Context, seq uint64) (*question, e
 	if q, ok := f.read[seq]; ok {
 		return q, nil
 	}
-	journal, err := f.server.journal()
-	if err != nil {
-		return nil, err
-	}
-	r, err := journal.At(ctx, seq)
+	r, err := f.server.journal.At(ctx, seq)
 	if errors.Is(err, idempotency.ErrNotFound) {
 		f.read[seq] = nil
 		return nil, nil //nolint:nilnil // nothing to list

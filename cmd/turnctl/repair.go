@@ -116,10 +116,6 @@ type repairTurn struct {
 }
 
 func (s *server) repair(ctx context.Context, want *repairSettings, one bool, logger *slog.Logger) (*repaired, error) {
-	journal, err := s.journal()
-	if err != nil {
-		return nil, err
-	}
 	now, err := jsapi.ServerTime(ctx, s.js, s.space.TurnsStream())
 	if err != nil {
 		return nil, unprovisioned(err)
@@ -129,7 +125,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		return nil, err
 	}
 	finder := &sweep.Sweep{
-		Space: s.space, JS: s.js, Store: journal, LeaseHeld: sweep.LeaseHeld(s.js, s.space), AckWait: ackWait,
+		Space: s.space, JS: s.js, Store: s.journal, LeaseHeld: sweep.LeaseHeld(s.js, s.space), AckWait: ackWait,
 		MaxTurnLife: want.maxTurnLife, Rate: sweep.Rate, Logger: logger,
 	}
 	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}

@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -98,11 +98,7 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 	if _, err := s.journalState(ctx); err != nil {
 		return nil, err
 	}
-	journal, err := s.journal()
-	if err != nil {
-		return nil, err
-	}
-	turn, err := idempotency.Load(ctx, journal, key)
+	turn, err := idempotency.Load(ctx, s.journal, key)
 	if err != nil {
 		return nil, err
 	}
@@ -114,34 +110,25 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 		lease = s.leaseMessage(ctx, turn.Lease)
 	}
 	if lease == leaseGone { // it may have ended between the two reads
-		if turn, err = idempotency.Load(ctx, journal, key); err != nil {
+		if turn, err = idempotency.Load(ctx, s.journal, key); err != nil {
 			return nil, err
 		}
 	}
 	l := newTurnReport(turn, payload)
 	l.blobs = s.space.BlobsBucket()
-	if l.Reuses, err = reuses(ctx, journal, key, l.Run, l.Turn); err != nil {
+	const most = 1000
+	reuses, err := query.Reuses(ctx, s.journal, s.journal.Names, key, l.Run, l.Turn, most)
+	if err != nil {
 		return nil, err
+	}
+	for _, k := range reuses {
+		l.Reuses = append(l.Reuses, k.String())
 	}
 	if l.State == stateRunning {
 		l.LeaseMessage = lease
 	}
 	l.Meaning = l.meaning()
 	return l, nil
-}
-
-// reuses lists the keys of the turns that reused the turn key of this one.
-func reuses(ctx context.Context, journal *kvstore.Store, key subjects.Key, run, turn string) ([]string, error) {
-	const most = 1000
-	keys, err := journal.Reuses(ctx, key, run, turn, most)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, k := range keys {
-		names = append(names, k.String())
-	}
-	return names, nil
 }
 
 // leaseMessage reports whether the message of a lease is still in its stream.

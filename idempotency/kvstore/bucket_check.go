@@ -6,17 +6,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/presence"
 )
 
-const (
-	errCodeNoStream = 10059
-
-	// checkEvery is the least time between two checks of the bucket while writes get no response, for example during an
-	// election.
-	checkEvery = 500 * time.Millisecond
-)
+// checkEvery is the least time between two checks of the bucket while writes get no response, for example during an
+// election.
+const checkEvery = 500 * time.Millisecond
 
 // bucket is what a store knows of its bucket, to distinguish it from another one with the same name.
 type bucket struct {
@@ -77,23 +76,14 @@ func (s *Store) Err() error { return s.bucket.Err() }
 // reason.
 func (s *Store) Check(ctx context.Context) error {
 	s.bucket.checked.Store(s.bucket.now())
-	var info struct {
-		Error   *apiError `json:"error"`
-		Created time.Time `json:"created"`
-		State   struct {
-			Last uint64 `json:"last_seq"`
-		} `json:"state"`
-	}
-	if err := s.ask(ctx, s.info, struct{}{}, &info); err != nil {
-		return s.bucket.Err()
-	}
+	info, err := jsapi.Info(ctx, s.nc, s.space.TurnsStream(), "", 0)
 	switch {
-	case info.Error == nil:
+	case err == nil:
 		if !s.bucket.Known() {
-			s.bucket.saw(info.State.Last)
+			s.bucket.saw(info.State.LastSeq)
 		}
 		return s.bucket.Found(info.Created, fixGone)
-	case info.Error.Code == errCodeNoStream:
+	case jsapi.Code(err) == jetstream.JSErrCodeStreamNotFound:
 		return s.bucket.Missing(fixGone)
 	}
 	return s.bucket.Err()

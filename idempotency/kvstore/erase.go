@@ -2,13 +2,14 @@ package kvstore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
 // Erase implements [idempotency.Store]. The bucket keeps one message a key, so what is published in a
@@ -22,20 +23,17 @@ func (s *Store) Erase(ctx context.Context, r idempotency.Record) error {
 		}
 	})
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(r.Seq, 10))
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	reply, err := s.nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
 	}
-	var ack struct {
-		Error *apiError `json:"error"`
-	}
-	switch err := json.Unmarshal(reply.Data, &ack); {
+	switch ack, err := parseAck(reply); {
 	case err != nil:
 		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
-	case ack.Error != nil && ack.Error.Code != errCodeWrongSequence:
-		return fmt.Errorf("journal: erase %s: server error %d: %s", r.Key, ack.Error.Code, ack.Error.Description)
+	case ack.code != 0 && ack.code != jetstream.JSErrCodeStreamWrongLastSequence:
+		return fmt.Errorf("journal: erase %s: server error %d: %s", r.Key, ack.code, ack.text)
 	}
 	return nil
 }

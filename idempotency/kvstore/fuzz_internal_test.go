@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
 func TestAcknowledgementWithoutAResultIsUnknownNeverStored(t *testing.T) {
@@ -67,7 +68,7 @@ func FuzzRecordHeader(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		header, err := parseHeader(raw)
+		header, err := (&jsapi.Message{RawHeader: raw}).Header()
 		if err != nil {
 			return
 		}
@@ -78,7 +79,7 @@ func FuzzRecordHeader(f *testing.F) {
 		if m.Owner == "" || m.Nonce == "" || m.Epoch < 1 {
 			t.Fatalf("a record without a writer is accepted: %+v", m)
 		}
-		again, err := parseHeader(block(m))
+		again, err := (&jsapi.Message{RawHeader: block(m)}).Header()
 		require.NoError(t, err)
 		back, err := idempotency.ParseMeta(again.Get)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -35,8 +36,8 @@ var (
 
 // pubAck is the server's answer to a publish.
 type pubAck struct {
-	seq  uint64 // sequence stored, or the one in the way
-	code int    // 0 when stored
+	seq  uint64              // sequence stored, or the one in the way
+	code jetstream.ErrorCode // 0 when stored
 	text string
 }
 
@@ -286,8 +287,8 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 	var full struct {
 		Seq   uint64 `json:"seq"`
 		Error *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
+			Code        jetstream.ErrorCode `json:"err_code"`
+			Description string              `json:"description"`
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &full); err != nil {
@@ -300,7 +301,7 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 		return pubAck{}, errors.New("an acknowledgement without sequence and error code")
 	}
 	ack := pubAck{code: full.Error.Code, text: full.Error.Description}
-	if ack.code == errCodeWrongSequence {
+	if ack.code == jetstream.JSErrCodeStreamWrongLastSequence {
 		if _, number, ok := strings.Cut(ack.text, ": "); ok {
 			ack.seq, _ = strconv.ParseUint(number, 10, 64)
 		}

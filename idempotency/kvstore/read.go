@@ -1,81 +1,32 @@
 package kvstore
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/textproto"
 	"slices"
-	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-type getRequest struct {
-	Seq  uint64 `json:"seq,omitempty"`
-	Last string `json:"last_by_subj,omitempty"`
-	Next string `json:"next_by_subj,omitempty"`
-}
-
-// apiError is a refusal of the JetStream API.
-type apiError struct {
-	Code        int    `json:"err_code"`
-	Description string `json:"description"`
-}
-
-type getResponse struct {
-	Error   *apiError `json:"error"`
-	Message struct {
-		Subject string    `json:"subject"`
-		Seq     uint64    `json:"seq"`
-		Header  []byte    `json:"hdrs"`
-		Data    []byte    `json:"data"`
-		Time    time.Time `json:"time"`
-	} `json:"message"`
-}
-
-// ask makes one request to the JetStream API of the journal's stream.
-func (s *Store) ask(ctx context.Context, subject string, req, resp any) error {
-	body, err := json.Marshal(req)
-	if err != nil {
-		return fmt.Errorf("journal: encode a read: %w", err)
+func (s *Store) read(ctx context.Context, get jsapi.Get) (idempotency.Record, error) {
+	m, err := jsapi.Read(ctx, s.nc, s.space.TurnsStream(), get)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return idempotency.Record{}, idempotency.ErrNotFound
+	case err != nil:
+		return idempotency.Record{}, fmt.Errorf("journal: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	msg, err := s.nc.RequestWithContext(ctx, subject, body)
-	if err == nil {
-		err = json.Unmarshal(msg.Data, resp)
-	}
-	if err != nil {
-		return fmt.Errorf("journal: read from %s: %w", s.space.TurnsStream(), err)
-	}
-	return nil
-}
-
-func (s *Store) read(ctx context.Context, req getRequest) (idempotency.Record, error) {
-	var resp getResponse
-	if err := s.ask(ctx, s.get, req, &resp); err != nil {
-		return idempotency.Record{}, err
-	}
-	if e := resp.Error; e != nil {
-		if e.Code == errCodeNoMessage {
-			return idempotency.Record{}, idempotency.ErrNotFound
-		}
-		return idempotency.Record{}, fmt.Errorf("journal: read from %s: server error %d: %s", s.space.TurnsStream(), e.Code, e.Description)
-	}
-	m := resp.Message
 	key, _ := s.space.JournalKeyOf(m.Subject)
 	r := idempotency.Record{Key: key, Data: m.Data, Seq: m.Seq, Time: m.Time}
-	header, err := parseHeader(m.Header)
+	header, err := m.Header()
 	if err == nil {
 		r.Meta, err = idempotency.ParseMeta(header.Get)
 	}
@@ -83,42 +34,20 @@ func (s *Store) read(ctx context.Context, req getRequest) (idempotency.Record, e
 	return r, nil
 }
 
-// parseHeader reads a NATS header block as the stored-message API gives it.
-func parseHeader(raw []byte) (nats.Header, error) {
-	if len(raw) == 0 {
-		return nats.Header{}, nil
-	}
-	_, rest, ok := bytes.Cut(raw, []byte("\r\n"))
-	if !ok {
-		return nil, errors.New("journal: a record with a damaged header block")
-	}
-	mime, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(rest))).ReadMIMEHeader()
-	if err != nil {
-		return nil, fmt.Errorf("journal: a record with a damaged header block: %w", err)
-	}
-	h := make(nats.Header, len(mime))
-	maps.Copy(h, mime)
-	// MIME parsing writes names in canonical form; the trace header is lower case on the wire.
-	if v := mime.Get(idempotency.HeaderTrace); v != "" {
-		h[idempotency.HeaderTrace] = []string{v}
-	}
-	return h, nil
-}
-
 // At implements [idempotency.Store].
 func (s *Store) At(ctx context.Context, seq uint64) (idempotency.Record, error) {
-	return s.read(ctx, getRequest{Seq: seq})
+	return s.read(ctx, jsapi.Get{Seq: seq})
 }
 
 // Last implements [idempotency.Store]. Of a filter with wildcards it returns the last record that matches.
 func (s *Store) Last(ctx context.Context, key string) (idempotency.Record, error) {
-	return s.read(ctx, getRequest{Last: s.space.JournalSubject(key)})
+	return s.read(ctx, jsapi.Get{Last: s.space.JournalSubject(key)})
 }
 
 // Next returns the first record from sequence `from` on whose key matches the filter, as the
 // leader knows it, or ErrNotFound.
 func (s *Store) Next(ctx context.Context, filter string, from uint64) (idempotency.Record, error) {
-	return s.read(ctx, getRequest{Seq: max(from, 1), Next: s.space.JournalSubject(filter)})
+	return s.read(ctx, jsapi.Get{Seq: max(from, 1), Next: s.space.JournalSubject(filter)})
 }
 
 // maxScan bounds how many records of one call are read: a turn has a handful, a call with
@@ -139,27 +68,16 @@ func (s *Store) Scan(ctx context.Context, key subjects.Key, known []idempotency.
 	return nil, fmt.Errorf("journal: read %s: records that are listed are not found: %w", key, idempotency.ErrStale)
 }
 
-// names returns the subjects of the journal that match a filter, as the leader knows them,
-// and the first sequence of the journal.
-func (s *Store) names(ctx context.Context, filter string) (names map[string]uint64, first uint64, err error) {
-	var info struct {
-		Error *apiError `json:"error"`
-		State struct {
-			First    uint64            `json:"first_seq"`
-			Subjects map[string]uint64 `json:"subjects"`
-		} `json:"state"`
-	}
-	req := map[string]string{"subjects_filter": s.space.JournalSubject(filter)}
-	if err := s.ask(ctx, s.info, req, &info); err != nil {
-		return nil, 0, err
-	}
+// names returns the subjects of the journal that match a filter, as the leader knows them.
+func (s *Store) names(ctx context.Context, filter string) (map[string]uint64, error) {
+	info, err := jsapi.Info(ctx, s.nc, s.space.TurnsStream(), s.space.JournalSubject(filter), 0)
 	switch {
-	case info.Error != nil:
-		return nil, 0, fmt.Errorf("journal: names of %s: server error %d: %s", filter, info.Error.Code, info.Error.Description)
+	case err != nil:
+		return nil, fmt.Errorf("journal: names of %s: %w", filter, err)
 	case len(info.State.Subjects) > maxScan:
-		return nil, 0, fmt.Errorf("journal: %s has over %d records: %w", filter, maxScan, idempotency.ErrTooMany)
+		return nil, fmt.Errorf("journal: %s has over %d records: %w", filter, maxScan, idempotency.ErrTooMany)
 	}
-	return info.State.Subjects, info.State.First, nil
+	return info.State.Subjects, nil
 }
 
 // maxReads is how many records are read at the same time.
@@ -191,7 +109,7 @@ const maxScans = 3
 
 // scan is one try of Scan. It reports whether all records that were listed are found.
 func (s *Store) scan(ctx context.Context, key subjects.Key, known []idempotency.Record) (found []idempotency.Record, complete bool, err error) {
-	names, _, err := s.names(ctx, key.Records())
+	names, err := s.names(ctx, key.Records())
 	if err != nil {
 		return nil, false, err
 	}
@@ -227,7 +145,7 @@ func (s *Store) scan(ctx context.Context, key subjects.Key, known []idempotency.
 // order of the names. It reads none of the records: the server keeps their names in an index. It
 // fails with [idempotency.ErrTooMany] beyond 10,000 of them.
 func (s *Store) Names(ctx context.Context, filter string) ([]subjects.Record, error) {
-	names, _, err := s.names(ctx, filter)
+	names, err := s.names(ctx, filter)
 	if err != nil {
 		return nil, err
 	}

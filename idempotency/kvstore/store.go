@@ -1,43 +1,25 @@
 // Package kvstore keeps the turn journal in a JetStream KV bucket. It implements [idempotency.Store]: a record is created
 // once, and read from the leader of the bucket's stream, never from a replica that may lag.
 //
-//	store.go             Open, Create: the answers of the server as the errors of a store
+//	store.go             Open, Read, Create: the answers of the server as the errors of a store
 //	publisher.go         publishes records and waits for their acknowledgements
-//	read.go              reads by sequence, by name and of a whole call
+//	read.go              reads by sequence, by name and of a whole call; lists names
 //	erase.go             overwrites secrets
 //	bucket_check.go      detects that the bucket was deleted or created again
 //	failpoint.go         where tests drop a create or its acknowledgement
-//
-// The server keeps the names of all records in an index. What it finds in there, without a read of records:
-//
-//	question_search.go   the question or call that an id means
-//	reuses.go            turns under a key that was used before
-//	name_order.go        the order in which the records of a filter were written
-//	oversized_filters.go filters that match too many records, remembered for a minute
 package kvstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// requestTimeout bounds one read from the leader.
-const requestTimeout = 5 * time.Second
-
-// Error codes of the JetStream API.
-const (
-	errCodeNoMessage     = 10037
-	errCodeTooLarge      = 10054
-	errCodeWrongSequence = 10071
-	errCodeInFlight      = 10164
 )
 
 // Store is the [idempotency.Store] in a JetStream KV bucket. It creates records by publishing to the key's
@@ -46,9 +28,7 @@ const (
 type Store struct {
 	nc     *nats.Conn
 	space  subjects.Space
-	pub    *publisher
-	get    string // API subject of a leader read
-	info   string // API subject of the stream's state
+	pub    *publisher // nil: only for reading
 	bucket *bucket
 }
 
@@ -60,14 +40,22 @@ func Open(nc *nats.Conn, space subjects.Space) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return &Store{
-		nc: nc, space: space, pub: pub, bucket: newBucket(space.TurnsBucket()),
-		get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream(), info: "$JS.API.STREAM.INFO." + space.TurnsStream(),
-	}, nil
+	s := Read(nc, space)
+	s.pub = pub
+	return s, nil
+}
+
+// Read returns the store for reading: it makes no subscription, needs no Close, and creates nothing.
+func Read(nc *nats.Conn, space subjects.Space) *Store {
+	return &Store{nc: nc, space: space, bucket: newBucket(space.TurnsBucket())}
 }
 
 // Close releases the subscriptions. Creates in flight end as unknown.
-func (s *Store) Close() { s.pub.close() }
+func (s *Store) Close() {
+	if s.pub != nil {
+		s.pub.close()
+	}
+}
 
 // Create implements [idempotency.Store].
 func (s *Store) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
@@ -78,6 +66,9 @@ func (s *Store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 }
 
 func (s *Store) create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	if s.pub == nil {
+		return 0, fmt.Errorf("journal: create %s: the store is open for reading only", r.Key)
+	}
 	if limit := s.nc.MaxPayload(); limit > 0 && int64(len(r.Data)) > limit-4096 {
 		return 0, fmt.Errorf("%w: %s has %d bytes, the server takes %d", idempotency.ErrRefused, r.Key, len(r.Data), limit)
 	}
@@ -93,11 +84,11 @@ func (s *Store) create(ctx context.Context, r idempotency.Record) (uint64, error
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
 	case ack.code == 0:
 		return ack.seq, s.stored(ctx, before, ack.seq)
-	case ack.code == errCodeWrongSequence && (ack.seq > 0 || r.Seq > 0):
+	case ack.code == jetstream.JSErrCodeStreamWrongLastSequence && (ack.seq > 0 || r.Seq > 0):
 		return 0, &idempotency.ExistsError{Key: r.Key, Seq: ack.seq}
-	case ack.code == errCodeInFlight:
+	case ack.code == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return 0, idempotency.ErrUndecided
-	case ack.code == errCodeTooLarge:
+	case ack.code == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return 0, fmt.Errorf("%w: %s: %s", idempotency.ErrRefused, r.Key, ack.text)
 	}
 	return 0, fmt.Errorf("journal: create %s: server error %d: %s", r.Key, ack.code, ack.text)

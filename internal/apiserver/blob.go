@@ -39,6 +39,9 @@ func (p *piece) message(reply string) *nats.Msg {
 // errNotFound means that what a request names does not exist.
 var errNotFound = errors.New("not found")
 
+// pageBytes bounds a reply in bytes.
+const pageBytes = 512 << 10
+
 // blob reads a piece of a blob: whole chunks of the object store, 512 KiB at most.
 func (s *Server) blob(ctx context.Context, app string, body []byte) (any, error) {
 	var q api.BlobRequest

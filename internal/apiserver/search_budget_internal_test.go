@@ -34,7 +34,7 @@ func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
 	budget := searches.New(nil)
-	a, err := Serve(nc, space, query.NewReader(kv, budget), slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
+	a, err := Serve(nc, space, query.New(nc, space, kv, budget), slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Stop()) })
 

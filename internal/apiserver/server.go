@@ -2,12 +2,14 @@
 // package api. Clients read the journal through it and so need rights on subjects of their tenant only.
 //
 // server.go receives requests and sends replies; request_limits.go bounds how many are handled at the same
-// time. Each verb has a file: turn.go and pages.go (turn, history), questions.go with timers.go (the open
-// questions of a tenant), answer.go and blob.go. All but the blobs are read through query.Reader.
+// time. The verbs have files: events.go (turn, history), questions.go, answer.go and blob.go. All but the blobs
+// are read by package query.
 package apiserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,14 +30,8 @@ import (
 // apiVersion is the version of the request API's shapes.
 const apiVersion = "1.0.0"
 
-// Bounds of one reply. Only a single record may be larger than pageBytes; the server accepts the reply
-// because it accepted the record.
-const (
-	pageRecords = 16
-	pageReads   = 4 * pageRecords // at most, with those that are left out
-	pageBytes   = 512 << 10
-	timeout     = 5 * time.Second
-)
+// timeout bounds the time of one request.
+const timeout = 5 * time.Second
 
 // maxRequest bounds a request in bytes: its ids have at most 1024 each, and an escape of JSON
 // takes six.
@@ -69,11 +65,10 @@ func retryAfter(err error) (seconds int, ok bool) {
 type Server struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	timers *timers
 	reader *query.Reader // of the journal; nil in tests that read nothing
 	space  subjects.Space
 	logger *slog.Logger
-	most   int // bytes of records in a reply that the server accepts
+	most   int // bytes of a blob in a reply that the server accepts
 	// mayReply is [handlers.Handlers.MayReply].
 	mayReply func(reply, from string) bool
 
@@ -110,7 +105,6 @@ func Serve(nc *nats.Conn, space subjects.Space, reader *query.Reader, logger *sl
 		s.cancel()
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
-	s.timers = newTimers(s.js, space)
 	s.service, err = micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
 		StatsHandler: func(*micro.Endpoint) any { return workerState(ready()) },
@@ -204,6 +198,16 @@ func (s *Server) serve(g *gate, answer endpoint) micro.HandlerFunc {
 			p.leave()
 		}
 	}
+}
+
+// encode writes an answer as JSON. The usual escapes for HTML would make an event up to six
+// times as long, and the answer larger than the server takes.
+func encode(answer any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(answer) //nolint:errchkjson // cannot fail: the events are valid JSON
+	return b.Bytes()
 }
 
 // reply sends an answer or an error. The service's own way of answering is not made for goroutines.

@@ -47,6 +47,8 @@ func (m *Message) Header() (nats.Header, error) {
 // may be there. Without such a message the error is [jetstream.ErrMsgNotFound].
 func Read(ctx context.Context, nc *nats.Conn, stream string, get Get) (*Message, error) {
 	var reply struct {
+		refusal
+
 		Message Message `json:"message"`
 	}
 	switch err := request(ctx, nc, "STREAM.MSG.GET."+stream, get, &reply); {
@@ -60,9 +62,16 @@ func Read(ctx context.Context, nc *nats.Conn, stream string, get Get) (*Message,
 	return &reply.Message, nil
 }
 
+// refusal is the part of a reply in which the server refuses a request.
+type refusal struct {
+	Error *jetstream.APIError `json:"error"`
+}
+
+func (r *refusal) refused() *jetstream.APIError { return r.Error }
+
 // request sends a request to the JetStream API and decodes the reply. An error of the server is a
 // [*jetstream.APIError]. It ends after [Timeout].
-func request(ctx context.Context, nc *nats.Conn, verb string, body, reply any) error {
+func request(ctx context.Context, nc *nats.Conn, verb string, body any, reply interface{ refused() *jetstream.APIError }) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
@@ -73,20 +82,11 @@ func request(ctx context.Context, nc *nats.Conn, verb string, body, reply any) e
 	if err != nil {
 		return err //nolint:wrapcheck // the caller names the stream
 	}
-	var failed struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &failed); err != nil {
-		return fmt.Errorf("decode the reply: %w", err)
-	}
-	if failed.Error != nil {
-		return failed.Error
-	}
-	if reply == nil {
-		return nil
-	}
 	if err := json.Unmarshal(m.Data, reply); err != nil {
 		return fmt.Errorf("decode the reply: %w", err)
+	}
+	if failed := reply.refused(); failed != nil {
+		return failed
 	}
 	return nil
 }

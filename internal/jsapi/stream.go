@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,9 +12,12 @@ import (
 
 // InfoPage is what the leader of a stream reports about it, with one page of its subjects.
 type InfoPage struct {
-	jetstream.StreamInfo
+	refusal
 
-	Total int `json:"total"` // subjects that match the filter, on all pages
+	Created time.Time              `json:"created"`
+	Config  jetstream.StreamConfig `json:"config"`
+	State   jetstream.StreamState  `json:"state"`
+	Total   int                    `json:"total"` // subjects that match the filter, on all pages
 }
 
 // Info returns the configuration and the state of a stream, with the number of messages of each subject that a filter
@@ -35,7 +39,7 @@ func Info(ctx context.Context, nc *nats.Conn, stream, filter string, offset int)
 // acknowledged message stay there until the server compacts the file. An absent message is not an
 // error.
 func Delete(ctx context.Context, nc *nats.Conn, stream string, seq uint64) error {
-	err := request(ctx, nc, "STREAM.MSG.DELETE."+stream, Get{Seq: seq}, nil)
+	err := request(ctx, nc, "STREAM.MSG.DELETE."+stream, Get{Seq: seq}, &refusal{})
 	switch code := Code(err); {
 	case err == nil, code == jetstream.JSErrCodeMessageNotFound, code == sequenceNotFound:
 		return nil
@@ -50,7 +54,7 @@ func Purge(ctx context.Context, nc *nats.Conn, stream, filter string) error {
 	ask := struct {
 		Filter string `json:"filter"`
 	}{filter}
-	if err := request(ctx, nc, "STREAM.PURGE."+stream, ask, nil); err != nil {
+	if err := request(ctx, nc, "STREAM.PURGE."+stream, ask, &refusal{}); err != nil {
 		return fmt.Errorf("purge %s of stream %s: %w", filter, stream, err)
 	}
 	return nil

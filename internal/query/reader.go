@@ -1,16 +1,11 @@
-// Package query reads turns and questions from the journal, for everything that shows them: the request
-// API, commands and frontends. It needs no worker.
-//
-// reader.go has the [Reader]: how the journal is read by filters with wildcards, within the search budget
-// of the tenant that asks. question.go has the one decoder of a question's record and the one rule for its
-// state. records.go decodes the events of claims, questions and responses for the handlers and the sweeps: each function
-// checks that a record belongs under its key, and returns nothing, not a guess, when it does not.
 package query
 
 import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
@@ -19,15 +14,16 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Reader reads the journal for tenants, each within its budget of searches. A tenant is a token.
+// Reader reads the journal, for tenants each within its budget of searches. A tenant is a token.
 type Reader struct {
-	// Store is for reads by name, which need no budget.
-	Store *kvstore.Store
-	// Order finds records of chats by sequence, see [kvstore.Order].
-	Order *kvstore.Order
+	nc     *nats.Conn
+	space  subjects.Space
+	store  *kvstore.Store
+	budget *searches.Budget
+	order  *Order // of the journal
+	timers *Order // of the timers that end questions
 
-	oversized kvstore.OversizedFilters
-	budget    *searches.Budget
+	oversized OversizedFilters
 	// large are filters of turns that matched many names.
 	large *recent.Set[string]
 }
@@ -40,36 +36,40 @@ const (
 	largeFor     = time.Minute
 )
 
-// NewReader returns a reader of a journal.
-func NewReader(store *kvstore.Store, budget *searches.Budget) *Reader {
-	return &Reader{Store: store, Order: kvstore.NewOrder(store), budget: budget, large: recent.New[string](largeFilters, largeFor)}
+// New returns a reader of a journal. Without a budget (nil) nothing is refused.
+func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searches.Budget) *Reader {
+	return &Reader{
+		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
+		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
+	}
 }
 
-// Within returns the function that runs a search within the budget of a tenant.
-func (r *Reader) Within(ctx context.Context, app string) func(search func() error) error {
+// within returns the function that runs a search within the budget of a tenant.
+func (r *Reader) within(ctx context.Context, app string) func(search func() error) error {
 	return func(search func() error) error { return r.budget.Do(ctx, app, search) }
 }
 
-// Names lists names. It fails with [idempotency.ErrTooMany] beyond 10,000, and remembers that.
-func (r *Reader) Names(app string) kvstore.Lister {
+// Names lists names. It fails with [idempotency.ErrTooMany] beyond 10,000, and remembers that, and with a
+// [*searches.BusyError] if the tenant has used up its budget.
+func (r *Reader) Names(app string) Lister {
 	return r.oversized.Lister(func(ctx context.Context, filter string) (names []subjects.Record, err error) {
 		err = r.budget.Do(ctx, app, func() error {
-			names, err = r.Store.Names(ctx, filter)
+			names, err = r.store.Names(ctx, filter)
 			return err
 		})
 		return names, err
 	})
 }
 
-// NamesOfTurn is [Reader.Names] for filters of one turn. Clients that wait for turns list them often, so
+// namesOfTurn is [Reader.Names] for filters of one turn. Clients that wait for turns list them often, so
 // they count only where there are many.
-func (r *Reader) NamesOfTurn(app string) kvstore.Lister {
+func (r *Reader) namesOfTurn(app string) Lister {
 	return func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		begun := time.Now()
-		if r.IsLarge(filter) {
+		if r.isLarge(filter) {
 			return r.Names(app)(ctx, filter)
 		}
-		names, err := r.Store.Names(ctx, filter)
+		names, err := r.store.Names(ctx, filter)
 		if len(names) > manyNames || errors.Is(err, idempotency.ErrTooMany) {
 			r.large.Add(filter, begun)
 			r.budget.Charge(app, time.Since(begun))
@@ -78,38 +78,23 @@ func (r *Reader) NamesOfTurn(app string) kvstore.Lister {
 	}
 }
 
-// IsLarge reports whether a filter of a turn has recently matched many names.
-func (r *Reader) IsLarge(filter string) bool { return r.large.Has(filter, time.Now()) }
+// isLarge reports whether a filter of a turn has recently matched many names.
+func (r *Reader) isLarge(filter string) bool { return r.large.Has(filter, time.Now()) }
 
-// Last returns the last record that matches a filter.
-func (r *Reader) Last(ctx context.Context, app, filter string) (found idempotency.Record, err error) {
+// last returns the last record that matches a filter.
+func (r *Reader) last(ctx context.Context, app, filter string) (found idempotency.Record, err error) {
 	err = r.budget.Read(ctx, app, func() (int, error) {
-		found, err = r.Store.Last(ctx, filter)
+		found, err = r.store.Last(ctx, filter)
 		return len(found.Data), err
 	})
 	return found, err
 }
 
-// Next returns the first record from a sequence on that matches a filter.
-func (r *Reader) Next(ctx context.Context, app, filter string, from uint64) (found idempotency.Record, err error) {
+// next returns the first record from a sequence on that matches a filter.
+func (r *Reader) next(ctx context.Context, app, filter string, from uint64) (found idempotency.Record, err error) {
 	err = r.budget.Read(ctx, app, func() (int, error) {
-		found, err = r.Store.Next(ctx, filter, from)
+		found, err = r.store.Next(ctx, filter, from)
 		return len(found.Data), err
 	})
 	return found, err
-}
-
-// CallsAsking is for the handlers: see [kvstore.Lister.CallsAsking].
-func (r *Reader) CallsAsking(ctx context.Context, app, chat, ask string) ([]subjects.Key, error) {
-	return r.Names(app).CallsAsking(ctx, app, chat, ask)
-}
-
-// Calls is for the handlers: see [kvstore.Lister.Calls].
-func (r *Reader) Calls(ctx context.Context, app, chat string) ([]subjects.Key, error) {
-	return r.Names(app).Calls(ctx, app, chat)
-}
-
-// Reused is for the handlers: see [kvstore.Lister.Reused].
-func (r *Reader) Reused(ctx context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
-	return r.Names(q.App).Reused(ctx, q)
 }

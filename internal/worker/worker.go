@@ -178,7 +178,7 @@ func (w *Worker) run(ctx context.Context) error {
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
-	reader := query.NewReader(kv, searches.New(w.nc.FlushWithContext))
+	reader := query.New(w.nc, w.space, kv, searches.New(w.nc.FlushWithContext))
 	h, err := w.handlers(ctx, reader, limiter, consumer.MaxAckPending)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 	}
 	retries := store.Retries{Metrics: w.metrics, Logger: w.c.Logger}
 	blobs.Retries, contexts.Retries = retries, retries
-	journal := idempotency.New(&healthyStore{reader.Store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
+	journal := idempotency.New(&healthyStore{w.journal.Load(), &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
 	contexts.Journal = journal
 	return handlers.New(handlers.Config{
 		Config: run.Config{
@@ -283,9 +283,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 		Tool:          w.tools.Find,
 		Variables:     contexts,
 		Dead:          deadletter.New(w.js, w.space, blobs, w.metrics),
-		Askers:        reader.CallsAsking,
-		Reused:        reader.Reused,
-		Calls:         reader.Calls,
+		Names:         reader.Names,
 		Full:          w.room.full,
 		StoreLeft:     w.room.left,
 		LeaseHeld:     sweep.ConfirmLeaseHeld(w.js, w.space),

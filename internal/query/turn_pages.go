@@ -1,72 +1,64 @@
-package apiserver
+package query
 
-// The verb turn: a short turn is read whole by the names of its records, a longer one page by page, and turns
+// Pages of a turn: a short turn is read whole by the names of its records, a longer one page by page, and turns
 // that ran under one reused key are merged.
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// maxReused is how many turns under one reused key one request reads.
-const maxReused = 32
+// MaxReused is how many turns under one reused key one request reads.
+const MaxReused = 32
 
-// turn reads a page of a turn: the whole of a short one by the names of its records, of a longer one
-// no more than the page, so that what it costs does not depend on what the turn holds.
-func (s *Server) turn(ctx context.Context, app string, body []byte) (any, error) {
-	var q api.TurnRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
-	}
-	calls, err := s.callsOf(ctx, app, &q)
+// TurnEvents returns a page of a turn: the whole of a short one by the names of its records, of a longer one
+// no more than the page, so that what it costs does not depend on what the turn holds. It fails with
+// [idempotency.ErrTooMany] if more than [MaxReused] turns ran under the key and no fingerprint selects one.
+func (r *Reader) TurnEvents(ctx context.Context, app string, q *api.TurnRequest) (*api.Page, error) {
+	calls, err := r.callsOf(ctx, app, q)
 	if err != nil {
 		return nil, err
 	}
-	short, names, err := s.short(ctx, app, calls)
+	short, names, err := r.short(ctx, app, calls)
 	if err != nil {
 		return nil, err
 	}
 	var lists []recordList
 	if short {
-		lists, err = s.readAll(ctx, calls, names)
+		lists, err = r.readAll(ctx, calls, names)
 	} else {
-		lists, err = s.readOn(ctx, app, calls, q.From)
+		lists, err = r.readOn(ctx, app, calls, q.From)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.merge(lists, q.From)
+	return r.merge(lists, q.From)
 }
 
 // callsOf returns the keys that a request refers to: those under a reused turn key first.
-func (s *Server) callsOf(ctx context.Context, app string, q *api.TurnRequest) ([]subjects.Key, error) {
+func (r *Reader) callsOf(ctx context.Context, app string, q *api.TurnRequest) ([]subjects.Key, error) {
 	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
 	key.App = app
 	if q.Fingerprint != "" {
 		return []subjects.Key{key.Reuse(q.Run, q.Turn, q.Fingerprint), key}, nil
 	}
-	reuses, err := s.reader.Store.ListReuses(ctx, s.reader.NamesOfTurn(app), key, q.Run, q.Turn, maxReused)
-	if errors.Is(err, idempotency.ErrTooMany) {
-		return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: name the fingerprint of the data, or read the history", errBadRequest, maxReused)
-	}
+	reuses, err := Reuses(ctx, r.store, r.namesOfTurn(app), key, q.Run, q.Turn, MaxReused)
 	return append(reuses, key), err
 }
 
 // short reports whether all public records of some calls fit into a page, and returns their names, call by call.
-func (s *Server) short(ctx context.Context, app string, calls []subjects.Key) (bool, [][]string, error) {
+func (r *Reader) short(ctx context.Context, app string, calls []subjects.Key) (bool, [][]string, error) {
 	all, n := make([][]string, len(calls)), 0
 	for i, call := range calls {
 		filter := call.PublicRecords()
-		if s.reader.IsLarge(filter) {
+		if r.isLarge(filter) {
 			return false, nil, nil
 		}
-		names, err := s.reader.NamesOfTurn(app)(ctx, filter)
+		names, err := r.namesOfTurn(app)(ctx, filter)
 		n += len(names)
 		switch {
 		case errors.Is(err, idempotency.ErrTooMany), err == nil && n > pageRecords:
@@ -107,34 +99,34 @@ func (l *recordList) fingerprint() string {
 }
 
 // readAll reads short calls.
-func (s *Server) readAll(ctx context.Context, calls []subjects.Key, names [][]string) ([]recordList, error) {
+func (r *Reader) readAll(ctx context.Context, calls []subjects.Key, names [][]string) ([]recordList, error) {
 	lists := make([]recordList, len(calls))
 	for i, call := range calls {
-		found, err := s.reader.Store.LastOf(ctx, names[i]) // one that is gone has just expired
+		found, err := r.store.LastOf(ctx, names[i]) // one that is gone has just expired
 		if err != nil {
 			return nil, err
 		}
 		turn := idempotency.TurnOf(call, found)
 		records := turn.Records
-		lists[i] = recordList{turn: turn, next: func() (r *idempotency.Record, err error) {
+		lists[i] = recordList{turn: turn, next: func() (rec *idempotency.Record, err error) {
 			if len(records) > 0 {
-				r, records = &records[0], records[1:]
+				rec, records = &records[0], records[1:]
 			}
-			return r, nil
+			return rec, nil
 		}}
 	}
 	return lists, nil
 }
 
 // readOn reads calls from a sequence on.
-func (s *Server) readOn(ctx context.Context, app string, calls []subjects.Key, from uint64) ([]recordList, error) {
+func (r *Reader) readOn(ctx context.Context, app string, calls []subjects.Key, from uint64) ([]recordList, error) {
 	lists := make([]recordList, len(calls))
 	for i, call := range calls {
-		turn, err := idempotency.LoadEnds(ctx, s.reader.Store, call)
+		turn, err := idempotency.LoadEnds(ctx, r.store, call)
 		if err != nil {
 			return nil, err
 		}
-		c, err := s.cursor(ctx, app, call.PublicRecords(), from)
+		c, err := r.cursor(ctx, app, call.PublicRecords(), from)
 		if err != nil {
 			return nil, err
 		}
@@ -144,13 +136,13 @@ func (s *Server) readOn(ctx context.Context, app string, calls []subjects.Key, f
 }
 
 // merge fills a page with the records of calls, in the order of their sequences.
-func (s *Server) merge(lists []recordList, from uint64) (*api.Page, error) {
+func (r *Reader) merge(lists []recordList, from uint64) (*api.Page, error) {
 	for i := range lists {
 		if err := lists[i].advance(); err != nil {
 			return nil, err
 		}
 	}
-	page := s.newPage()
+	page := r.newPage()
 	for {
 		var first *recordList
 		for i := range lists {
@@ -161,15 +153,15 @@ func (s *Server) merge(lists []recordList, from uint64) (*api.Page, error) {
 		if first == nil {
 			return &page.Page, nil
 		}
-		if r := first.head; r.Seq >= from {
+		if rec := first.head; rec.Seq >= from {
 			if page.full() {
-				page.Next = r.Seq
+				page.Next = rec.Seq
 				return &page.Page, nil
 			}
-			if r.Damaged() { // its fingerprint is unreadable
-				r.Meta.Fingerprint = first.fingerprint()
+			if rec.Damaged() { // its fingerprint is unreadable
+				rec.Meta.Fingerprint = first.fingerprint()
 			}
-			if !page.add(r) {
+			if !page.add(rec) {
 				return &page.Page, nil
 			}
 		}

@@ -1,37 +1,40 @@
-package apiserver
+package query
 
 // Pages of events: a page is filled with records in the order of their sequences, found one by one. Where they
 // lie far apart, the order of the names is read first, so that the server does not search the journal.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// history reads a page of a chat.
-func (s *Server) history(ctx context.Context, app string, body []byte) (any, error) {
-	var q api.HistoryRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
-	}
-	page := s.newPage()
-	err := s.each(ctx, app, subjects.ChatRecords(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
-		if !page.add(r) {
+// Bounds of one page. Only a single record may be larger than maxPageBytes; the server accepts a reply with it
+// because it accepted the record.
+const (
+	pageRecords  = 16
+	pageReads    = 4 * pageRecords // at most, with those that are left out
+	maxPageBytes = 512 << 10
+)
+
+// pageBytes is what a page holds in bytes, so that the server accepts it in a message.
+func (r *Reader) pageBytes() int { return min(maxPageBytes, int(r.nc.MaxPayload())-8<<10) }
+
+// ChatEvents returns a page of the events of a chat, an id, from a sequence on.
+func (r *Reader) ChatEvents(ctx context.Context, app, chat string, from uint64) (*api.Page, error) {
+	page := r.newPage()
+	err := r.each(ctx, app, subjects.ChatRecords(app, chat), from, func(rec *idempotency.Record, more bool) (bool, error) {
+		if !page.add(rec) {
 			return false, nil
 		}
 		if more && page.full() {
-			page.Next = r.Seq + 1
+			page.Next = rec.Seq + 1
 			return false, nil
 		}
 		return true, nil
@@ -44,36 +47,39 @@ func (s *Server) history(ctx context.Context, app string, body []byte) (any, err
 
 // each reads the records that match a filter in the order of their sequences, as long as do
 // reports true; more reports whether there are others.
-func (s *Server) each(ctx context.Context, app, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
-	c, err := s.cursor(ctx, app, filter, from)
+func (r *Reader) each(ctx context.Context, app, filter string, from uint64, do func(rec *idempotency.Record, more bool) (bool, error)) error {
+	c, err := r.cursor(ctx, app, filter, from)
 	for on := true; on && err == nil; {
-		var r *idempotency.Record
-		if r, err = c.next(); err != nil || r == nil {
+		var rec *idempotency.Record
+		if rec, err = c.next(); err != nil || rec == nil {
 			break
 		}
-		on, err = do(r, r.Seq < c.last.Seq)
+		on, err = do(rec, rec.Seq < c.last.Seq)
 	}
 	return err
 }
 
 // cursor reads the records that match a filter, one by one.
 type cursor struct {
-	find next
+	find find
 	from uint64
 	last idempotency.Record // of all; its sequence is 0 if there is none
 }
 
+// find returns the first record from a sequence on.
+type find func(from uint64) (idempotency.Record, error)
+
 // cursor begins at a sequence. The last record is looked up first, because the server finds that in
 // its index: the search for one more would go through the journal to its end.
-func (s *Server) cursor(ctx context.Context, app, filter string, from uint64) (*cursor, error) {
-	last, err := s.reader.Last(ctx, app, filter)
-	c := &cursor{from: from, last: last, find: func(from uint64) (idempotency.Record, error) { return s.reader.Next(ctx, app, filter, from) }}
+func (r *Reader) cursor(ctx context.Context, app, filter string, from uint64) (*cursor, error) {
+	last, err := r.last(ctx, app, filter)
+	c := &cursor{from: from, last: last, find: func(from uint64) (idempotency.Record, error) { return r.next(ctx, app, filter, from) }}
 	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
 		first, errFirst := c.find(from)
 		c.from, err = first.Seq, errFirst
 	}
 	if err == nil && c.from < last.Seq && last.Seq-c.from > searchMost {
-		c.find, err = s.inOrder(ctx, app, filter, c.from, c.find)
+		c.find, err = r.inOrder(ctx, app, filter, c.from, c.find)
 	}
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return &cursor{}, nil // there is none, or it has just expired
@@ -107,8 +113,8 @@ const searchMost = 50_000
 
 // inOrder returns how to find the next record of a chat whose records may lie far apart. The
 // search is for chats that have too many records for that.
-func (s *Server) inOrder(ctx context.Context, app, filter string, from uint64, search next) (next, error) {
-	places, err := s.reader.Order.FromWithin(ctx, s.reader.Within(ctx, app), filter, from)
+func (r *Reader) inOrder(ctx context.Context, app, filter string, from uint64, search find) (find, error) {
+	places, err := r.order.From(ctx, r.within(ctx, app), r.space.JournalSubject(filter), from)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return search, nil
 	}
@@ -116,19 +122,16 @@ func (s *Server) inOrder(ctx context.Context, app, filter string, from uint64, s
 		return nil, err
 	}
 	return func(from uint64) (idempotency.Record, error) {
-		at, _ := slices.BinarySearchFunc(places, from, func(p kvstore.Place, from uint64) int { return cmp.Compare(p.Seq, from) })
+		at, _ := slices.BinarySearchFunc(places, from, func(p Place, from uint64) int { return cmp.Compare(p.Seq, from) })
 		for _, place := range places[at:] {
-			r, err := s.reader.Store.At(ctx, place.Seq)
+			rec, err := r.store.At(ctx, place.Seq)
 			if !errors.Is(err, idempotency.ErrNotFound) { // else it has just expired
-				return r, err
+				return rec, err
 			}
 		}
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}, nil
 }
-
-// next returns the first record of a chat from a sequence on.
-type next func(from uint64) (idempotency.Record, error)
 
 // filling is a page that is being filled.
 type filling struct {
@@ -138,8 +141,8 @@ type filling struct {
 	reads      int // records, also those that are left out
 }
 
-func (s *Server) newPage() *filling {
-	return &filling{Page: api.Page{Records: []api.Record{}}, most: min(pageBytes, s.most)}
+func (r *Reader) newPage() *filling {
+	return &filling{Page: api.Page{Records: []api.Record{}}, most: r.pageBytes()}
 }
 
 // full reports whether enough was read for a page.
@@ -163,14 +166,4 @@ func (p *filling) add(r *idempotency.Record) bool {
 	}
 	p.Records = append(p.Records, record)
 	return true
-}
-
-// encode writes an answer as JSON. The usual escapes for HTML would make an event up to six
-// times as long, and the answer larger than the server takes.
-func encode(answer any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(answer) //nolint:errchkjson // cannot fail: the events are valid JSON
-	return b.Bytes()
 }

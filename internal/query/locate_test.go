@@ -1,4 +1,4 @@
-package kvstore_test
+package query_test
 
 import (
 	"context"
@@ -15,11 +15,22 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
+
+// questions returns the questions that are meant.
+func questions(ctx context.Context, list query.Lister, r *query.Ref) ([]subjects.Record, error) {
+	return list.Locate(ctx, r, r.Questions)
+}
+
+// asking searches a chat for the calls that have asked a question.
+func asking(ctx context.Context, list query.Lister, chat string) ([]subjects.Record, error) {
+	r := &query.Ref{App: "app", Chat: chat, Call: "x@00000000", Ask: "1"}
+	return list.Search(ctx, r, r.Questions)
+}
 
 func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	t.Parallel()
@@ -47,15 +58,15 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	for _, id := range turns {
 		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
 		call := events.CallID(id, key.Turn)
-		found, err := kv.FindQuestions(t.Context(), key.App, key.Chat, call, "2")
+		found, err := questions(t.Context(), kv.Names, &query.Ref{App: key.App, Chat: key.Chat, Call: call, Ask: "2"})
 		require.NoError(t, err)
 		require.Equal(t, []subjects.Record{{Key: key, Kind: events.RecordAsk, ID: "2"}}, found, call)
-		found, err = kv.FindQuestions(t.Context(), key.App, key.Chat, call, idempotency.AnyToken)
+		found, err = questions(t.Context(), kv.Names, &query.Ref{App: key.App, Chat: key.Chat, Call: call, Ask: idempotency.AnyToken})
 		require.NoError(t, err)
 		require.Len(t, found, 2, call)
 	}
 	for _, call := range []string{"t2", "t1@00000000", "t", "@0a1b2c3d", ""} {
-		found, err := kv.FindQuestions(t.Context(), "app", "chat", call, "1")
+		found, err := questions(t.Context(), kv.Names, &query.Ref{App: "app", Chat: "chat", Call: call, Ask: "1"})
 		require.NoError(t, err)
 		require.Empty(t, found, call)
 	}
@@ -74,7 +85,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, key := range []subjects.Key{first, again} {
-		found, err := kvstore.Lister(kv.Names).FindQuestions(t.Context(), kvstore.QuestionRef{
+		found, err := questions(t.Context(), kv.Names, &query.Ref{
 			App: key.App, Chat: key.Chat, Run: "run", Call: events.QualifiedCallID("turn", key.Turn), Ask: "1",
 		})
 		require.NoError(t, err)
@@ -82,12 +93,11 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 	}
 }
 
-// A list of too many names is long, and a caller that reads page by page asks for it on each.
-func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
+// A list of too many names is long, and a caller that reads page by page needs it for each page.
+func TestTooManyNamesAreListedOnceOnly(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	space := storetest.Bucket(t, nc)
-	kv := storetest.Open(t, nc, space)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
 	require.NoError(t, err)
 	for n := range 10_001 {
@@ -98,16 +108,17 @@ func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	var lists atomic.Int64
 	_, err = nc.Subscribe("$JS.API.STREAM.INFO."+space.TurnsStream(), func(*nats.Msg) { lists.Add(1) })
 	require.NoError(t, err)
-	order := kvstore.NewOrder(kv)
-	filter := subjects.ChatRecords("app", "chat")
+	order := query.NewOrder(nc, space.TurnsStream())
+	budget := func(search func() error) error { return search() }
+	filter := space.JournalSubject(subjects.ChatRecords("app", "chat"))
 	before := lists.Load()
 	for range 5 {
-		_, err := order.From(t.Context(), filter, 1)
+		_, err := order.From(t.Context(), budget, filter, 1)
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
 	}
 	require.NoError(t, nc.Flush())
 	require.EqualValues(t, 1, lists.Load()-before)
-	found, err := order.From(t.Context(), subjects.ChatRecords("app", "other"), 1)
+	found, err := order.From(t.Context(), budget, space.JournalSubject(subjects.ChatRecords("app", "other")), 1)
 	require.NoError(t, err)
 	require.Empty(t, found, "another filter is asked for")
 }
@@ -130,30 +141,30 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	_, err := kv.Create(t.Context(), idempotency.Record{Key: plain.ReuseNote("0123456789abcdef")})
 	require.NoError(t, err)
 	var listed []string
-	list := kvstore.Lister(func(ctx context.Context, filter string) ([]subjects.Record, error) {
+	list := query.Lister(func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		listed = append(listed, filter)
 		return kv.Names(ctx, filter)
 	})
 	call := func(key subjects.Key) string { return events.QualifiedCallID("t", key.Turn) }
 	const chat = "e.app.chat.*.*."
 	for name, c := range map[string]struct {
-		of       kvstore.QuestionRef
+		of       query.Ref
 		want     subjects.Key
 		searches bool
 	}{
-		"no run":         {kvstore.QuestionRef{Call: "t"}, plain, false},
-		"run":            {kvstore.QuestionRef{Call: call(runs), Run: "r1"}, runs, false},
-		"run not given":  {kvstore.QuestionRef{Call: call(runs)}, runs, true},
-		"reused key":     {kvstore.QuestionRef{Call: call(reused)}, reused, false},
-		"another run":    {kvstore.QuestionRef{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
-		"looks the part": {kvstore.QuestionRef{Call: "t@0000000"}, subjects.Key{}, false},
-		"leads nowhere":  {kvstore.QuestionRef{Call: "t@00000000"}, subjects.Key{}, true},
+		"no run":        {query.Ref{Call: "t"}, plain, false},
+		"run":           {query.Ref{Call: call(runs), Run: "r1"}, runs, false},
+		"unknown run":   {query.Ref{Call: call(runs)}, runs, true},
+		"reused key":    {query.Ref{Call: call(reused)}, reused, false},
+		"another run":   {query.Ref{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
+		"short hash":    {query.Ref{Call: "t@0000000"}, subjects.Key{}, false},
+		"leads nowhere": {query.Ref{Call: "t@00000000"}, subjects.Key{}, true},
 	} {
 		listed = nil
 		c.of.App, c.of.Chat, c.of.Ask = "app", "chat", "1"
-		found, err := list.FindQuestions(t.Context(), c.of)
+		found, err := questions(t.Context(), list, &c.of)
 		require.NoError(t, err, name)
-		claim, err := kv.FindOpenCall(t.Context(), list, c.of)
+		claim, err := query.OpenCall(t.Context(), kv, list, &c.of)
 		if c.want == (subjects.Key{}) {
 			require.Empty(t, found, name)
 			require.ErrorIs(t, err, idempotency.ErrNotFound, name)
@@ -167,10 +178,10 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	}
 }
 
-func TestListThatIsRefusedOrOversizedIsNotTakenForAnAbsence(t *testing.T) {
+func TestRefusedListAndOversizedListAreErrorsAndNoAbsence(t *testing.T) {
 	t.Parallel()
 	failed, lists := errors.New("refused"), 0
-	var oversized kvstore.OversizedFilters
+	var oversized query.OversizedFilters
 	list := oversized.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
 		switch lists++; filter {
 		case subjects.QuestionInChat("app", "full", "1"):
@@ -181,14 +192,14 @@ func TestListThatIsRefusedOrOversizedIsNotTakenForAnAbsence(t *testing.T) {
 		return nil, nil
 	})
 	for range 3 {
-		_, err := list.CallsAsking(t.Context(), "app", "chat", "1")
+		_, err := asking(t.Context(), list, "chat")
 		require.ErrorIs(t, err, failed)
 	}
 	require.Equal(t, 3, lists)
 	for range 3 {
-		_, err := list.CallsAsking(t.Context(), "app", "full", "1")
+		_, err := asking(t.Context(), list, "full")
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
-		_, err = list.FindQuestions(t.Context(), kvstore.QuestionRef{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
+		_, err = questions(t.Context(), list, &query.Ref{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
 	}
 	require.Equal(t, 4+3*2, lists, "the oversized one is listed once")

@@ -1,0 +1,16 @@
+// Package query reads turns and questions from the journal, for everything that shows them: the request
+// API, commands and frontends. It needs no worker.
+//
+//	locate.go          which turn or question a tool_call_id means: the one rule of ids
+//	question.go        one question: its decoder, and the one rule for its state
+//	records.go         decodes the events of claims, questions and responses, for handlers and sweeps
+//	reader.go          [Reader]: how the journal is read, within the search budget of the tenant that asks
+//	pages.go           pages of events of a chat
+//	turn_pages.go      pages of events of a turn
+//	question_pages.go  pages of open questions of a chat or a tenant
+//	order.go           [Order]: the order in which the messages of a filter were written
+//	oversized.go       filters that match too many records, remembered for a minute
+//
+// Each function of records.go checks that a record belongs under its key, and returns nothing, not a guess, when it
+// does not. Searches use the index of names that the server keeps: they read no records.
+package query
