@@ -4,12 +4,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -73,7 +71,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {
 		return err
 	}
-	stderr := &shared{w: cmd.ErrOrStderr()}
+	stderr := cli.Locked(cmd.ErrOrStderr())
 	nc, client, err := open(cfg, true, stderr)
 	if err != nil {
 		return err
@@ -126,7 +124,7 @@ func noWorkerAnswered(ctx context.Context, err error) bool {
 func resultFix(v *events.AnswerResult) string {
 	switch v.Code {
 	case events.AnswerForbidden:
-		return "set --user to the user of the question: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
+		return "set --user to the user of the question: turnctl questions show " + cli.ShellWord(v.ToolCallID) + " prints it"
 	case events.AnswerUnknown:
 		return "the question may be in another chat or tenant (--app): turnctl questions ls lists the open ones"
 	default:
@@ -218,11 +216,11 @@ func warnNotAsked(stderr io.Writer, open []string, id string) {
 	}
 	names := make([]string, len(open))
 	for i := range open {
-		names[i] = quoted(open[i])
+		names[i] = cli.ShellWord(open[i])
 	}
 	text := "open questions of the turn: " + strings.Join(names, ", ")
 	if meant := nearest.Of(id, open, nearest.Rule{Edits: func(a, b string) int { return max(len(a), len(b)) / 3 }}); meant != "" { //nolint:mnd // a third of the characters
-		text += "; did you mean " + quoted(meant) + "?"
+		text += "; did you mean " + cli.ShellWord(meant) + "?"
 	}
 	fmt.Fprintln(stderr, text)
 }
@@ -248,63 +246,41 @@ func answerValue(args []string, stdin io.Reader) (any, error) {
 }
 
 func printResult(w io.Writer, format string, v *events.AnswerResult) error {
-	var err error
 	if format == "json" {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		err = e.Encode(v)
-	} else {
-		_, err = fmt.Fprintf(w, "%d %s: %s\n", v.Status, v.Code, v.Message)
-		if violations, ok := v.Errors.([]any); ok && err == nil {
-			for _, violation := range violations {
-				line, errLine := events.AppendJSON(nil, violation)
-				if errLine == nil {
-					_, err = fmt.Fprintf(w, "  %s\n", line)
-				}
-			}
+		return cli.WriteJSON(w, v, "")
+	}
+	_, err := fmt.Fprintf(w, "%d %s: %s\n", v.Status, v.Code, v.Message)
+	violations, _ := v.Errors.([]any)
+	for _, violation := range violations {
+		line, errLine := events.AppendJSON(nil, violation)
+		if errLine == nil && err == nil {
+			_, err = fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write output: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
 }
 
 // questionText reports that a turn waits for an answer, with the command to send one.
 func questionText(w *api.Question) string {
-	what := quoted(w.Tool)
+	what := cli.ShellWord(w.Tool)
 	if w.Component != "" && w.Component != w.Tool {
-		what += " (" + quoted(w.Component) + ")"
+		what += " (" + cli.ShellWord(w.Component) + ")"
 	}
 	if w.User != "" {
-		what += " from " + quoted(w.User)
+		what += " from " + cli.ShellWord(w.User)
 	}
 	if !w.ExpiresAt.IsZero() {
 		what += " until " + w.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z")
 	}
-	command := "publisher answer " + quoted(w.Chat) + " " + quoted(w.ToolCallID)
+	command := "publisher answer " + cli.ShellWord(w.Chat) + " " + cli.ShellWord(w.ToolCallID)
 	if w.App != events.DefaultApp {
-		command += " --app " + quoted(w.App)
+		command += " --app " + cli.ShellWord(w.App)
 	}
 	if w.Secret {
 		return "waiting for an answer: " + what + ", a secret: " + command + " < FILE"
 	}
 	return "waiting for an answer: " + what + ": " + command + " JSON"
-}
-
-// quoted prints an id as a shell takes it, safe for a terminal.
-func quoted(id string) string {
-	plain := func(r rune) bool {
-		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./@:+,=%", r))
-	}
-	if id != "" && strings.IndexFunc(id, func(r rune) bool { return !plain(r) }) < 0 {
-		return id
-	}
-	safe := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, id)
-	return "'" + strings.ReplaceAll(safe, "'", `'\''`) + "'"
 }

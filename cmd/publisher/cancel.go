@@ -54,7 +54,7 @@ func (t *target) name(args []string) error {
 }
 
 func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
-	stderr := &shared{w: cmd.ErrOrStderr()}
+	stderr := cli.Locked(cmd.ErrOrStderr())
 	nc, client, err := open(cfg, true, stderr)
 	if err != nil {
 		return err

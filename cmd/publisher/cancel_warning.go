@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -43,12 +44,12 @@ func before(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID
 		}
 		for i := range page.Records {
 			if page.Records[i].Kind == events.KindToolResponse {
-				return fmt.Sprintf("turn %s of chat %s has already ended: its response does not change", quoted(id.Turn), quoted(id.Chat))
+				return fmt.Sprintf("turn %s of chat %s has already ended: its response does not change", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
 			}
 		}
 		switch {
 		case len(page.Records) == 0 && !known:
-			return fmt.Sprintf("turn %s of chat %s is not claimed: it will end as cancelled when it is published; check --chat, --turn and --run", quoted(id.Turn), quoted(id.Chat))
+			return fmt.Sprintf("turn %s of chat %s is not claimed: it will end as cancelled when it is published; check --chat, --turn and --run", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
 		case page.Next <= q.From:
 			return ""
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +79,7 @@ func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) err
 	case p.outcomes:
 		return nil
 	case p.json:
-		return p.line(receipt{id.Turn, id.Chat, id.Run, id.App, r.Sequence, r.Duplicate})
+		return cli.WriteJSON(p.out, receipt{id.Turn, id.Chat, id.Run, id.App, r.Sequence, r.Duplicate}, "")
 	}
 	known := ""
 	if r.Duplicate {
@@ -108,7 +107,7 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 	case err != nil:
 		o.Status, o.Content = statusPending, strings.TrimPrefix(err.Error(), fmt.Sprintf("await turn %.80q of chat %.80q: ", id.Turn, id.Chat))
 		p.open++
-		fmt.Fprintf(p.err, "%s: no response of turn %s of chat %s yet: %s\n", at, quoted(id.Turn), quoted(id.Chat), o.Content)
+		fmt.Fprintf(p.err, "%s: no response of turn %s of chat %s yet: %s\n", at, cli.ShellWord(id.Turn), cli.ShellWord(id.Chat), o.Content)
 	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, events.StatusOK, r.Success, r.Code, r.Content
 		if r.Code != "" {
@@ -121,23 +120,14 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 	} else {
 		p.bad++
 	}
-	return p.line(o)
+	return cli.WriteJSON(p.out, o, "")
 }
 
 // conflictText reports that a turn is never run, with the fix.
 func conflictText(id oneturn.TurnID) string {
 	return fmt.Sprintf("turn %s of chat %s is not run: its key was used before with other data. Publish it with another turn_idempotency_key or "+
 		"run_id, or set on_key_reuse: run in its workflow; turnctl show %s %s prints the earlier turn",
-		quoted(id.Turn), quoted(id.Chat), quoted(id.Chat), quoted(id.Turn))
-}
-
-func (p *printer) line(v any) error {
-	e := json.NewEncoder(p.out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+		cli.ShellWord(id.Turn), cli.ShellWord(id.Chat), cli.ShellWord(id.Chat), cli.ShellWord(id.Turn))
 }
 
 // summary ends the output. Its error is the error of the command.
@@ -171,5 +161,5 @@ func notClaimed(cfg *config.Publisher, id oneturn.TurnID) string {
 	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that the pool has workers (turnctl doctor), that "+
 		"workflow_name is correct and that a worker serves it (a turn of an unknown workflow ends after the worker's "+
 		"--binding-grace); or all slots are in use",
-		cfg.Pool, quoted(id.Turn), quoted(id.Chat))
+		cfg.Pool, cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
 }

@@ -68,7 +68,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 			return cli.Usagef("publish: %w", err)
 		}
 	}
-	stderr := &shared{w: cmd.ErrOrStderr()}
+	stderr := cli.Locked(cmd.ErrOrStderr())
 	nc, client, err := open(cfg, more.NoMsgID, stderr)
 	if err != nil {
 		return err
@@ -93,18 +93,6 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 		return fmt.Errorf("publish: no event in %s: write one JSON object per line (publisher example prints some)", strings.Join(files, ", "))
 	}
 	return p.printer.summary()
-}
-
-// shared is a writer for several goroutines.
-type shared struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p) //nolint:wrapcheck // it only forwards to the writer
 }
 
 // open connects. It reports on stderr, once, that no worker answers, and the questions of turns that are

@@ -246,10 +246,7 @@ func (r *callReport) text(w io.Writer) {
 		fmt.Fprintf(w, "%s\n", r.Result)
 		return
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	_ = e.Encode(tree) //nolint:errchkjson // JSON that was just read
+	_ = cli.WriteJSON(w, tree, "  ") // JSON that was just read
 }
 
 // cleanLines is [clean] for a text of several lines.

@@ -35,7 +35,7 @@ func atTerminal(t *testing.T, typed string, args ...string) (code int, stdout, s
 	var out, errs bytes.Buffer
 	a := &app{
 		env: func(string) (string, bool) { return "", false }, stdin: bytes.NewBufferString(typed), terminal: true,
-		stdout: &out, stderr: &locked{w: &errs}, now: time.Now,
+		stdout: &out, stderr: cli.Locked(&errs), now: time.Now,
 	}
 	code = a.run(t.Context(), args)
 	return code, out.String(), errs.String()

@@ -76,13 +76,8 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			a.checkLive(ctx, dir, set, &cfg, r)
 		}
 		r.all = cfg.All
-		if err := a.print(cfg.Format, r, r.text); err != nil {
-			return err
-		}
-		if r.Errors > 0 || cfg.Strict && r.Warnings > 0 {
-			return cli.ErrReported
-		}
-		return nil
+		good := r.Errors == 0 && (r.Warnings == 0 || !cfg.Strict)
+		return a.printOutcome(good, cfg.Format, r, r.text)
 	})
 	c.Flags().StringVar(&explain, "explain", "", "explain how WORKFLOW/AGENT/MODEL is resolved (MODEL may be empty)")
 	c.Flags().StringVar(&schema, "schema", "", "print the JSON Schema of oneturn.yaml for editors; --schema=shared prints the one of tools.oneturn.yaml")

@@ -44,13 +44,7 @@ func (a *app) explain(format string, set *bindings.Set, path string) error {
 			r.Accepts = b.Model.Fields()
 		}
 	}
-	if err := a.print(format, r, r.text); err != nil {
-		return err
-	}
-	if r.Binding == nil {
-		return cli.ErrReported
-	}
-	return nil
+	return a.printOutcome(r.Binding != nil, format, r, r.text)
 }
 
 // rule names the rule of [bindings.Set.Resolve] that led to b.

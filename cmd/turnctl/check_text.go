@@ -67,7 +67,7 @@ func bindingRows(all []bindingReport, places bool) (lines []string, fits bool) {
 	var text strings.Builder
 	table(&text, 2, rows)
 	lines = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-	wide := func(line string) bool { return utf8.RuneCountInString(line) > width }
+	wide := func(line string) bool { return utf8.RuneCountInString(line) > cli.Width }
 	return lines, len(lines) == len(rows) && !slices.ContainsFunc(lines, wide)
 }
 
@@ -128,7 +128,7 @@ func causeText(w io.Writer, c bindings.Cause) {
 		where = clean(at, 900) + "  "
 	}
 	head := fmt.Sprintf("  %-7s  %s%s", c.Severity, where, code)
-	if utf8.RuneCountInString(head) > width {
+	if utf8.RuneCountInString(head) > cli.Width {
 		head = fmt.Sprintf("  %-7s  %s", c.Severity, cli.Hang(where+code, 11))
 	}
 	fmt.Fprintln(w, head)

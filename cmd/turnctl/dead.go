@@ -87,13 +87,13 @@ const maxNotKept = 1100
 // deadFilter selects dead letters.
 type deadFilter struct{ app, reason string }
 
-func (f deadFilter) match(l *deadLetter) bool {
+func (f *deadFilter) match(l *deadLetter) bool {
 	return (f.reason == "" || f.reason == l.Reason) && (f.app == "" || l.tenant == subjects.Token(f.app))
 }
 
-func (f deadFilter) flags(c *cobra.Command, app, reason *string) {
-	c.Flags().StringVar(app, "app", "", "only dead letters of this tenant")
-	c.Flags().StringVar(reason, "reason", "", "only dead letters with this reason, for example turn_conflict")
+func (f *deadFilter) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.app, "app", "", "only dead letters of this tenant")
+	c.Flags().StringVar(&f.reason, "reason", "", "only dead letters with this reason, for example turn_conflict")
 }
 
 func (s *server) deadStream(ctx context.Context) (jetstream.Stream, error) {

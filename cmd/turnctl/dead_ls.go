@@ -48,7 +48,7 @@ chat and turn if they are known, the sequence of the message in its stream, and 
 		}
 		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, a.now()) })
 	})
-	f.flags(c, &f.app, &f.reason)
+	f.flags(c)
 	c.Flags().IntVar(&limit, "limit", 20, fmt.Sprintf("how many dead letters, at most %d", maxListed))
 	return c
 }
@@ -115,21 +115,13 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 	for i := range l.Letters {
 		d := &l.Letters[i]
 		rows = append(rows, []string{
-			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), orDash(d.Chat), orDash(d.Turn), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
+			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), id(d.Chat), id(d.Turn), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
 		})
 	}
 	table(w, 0, rows, 0)
 	if l.More {
 		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
 	}
-}
-
-// orDash prints an id, or a dash where it is not known.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return id(text)
 }
 
 // age prints a duration in its largest unit.

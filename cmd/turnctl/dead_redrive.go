@@ -67,7 +67,7 @@ missing_field, turn_conflict without --new-run, and subject_mismatch without --f
 		}
 		return errors.Join(err, a.print(cfg.Format, out, out.text), out.failed())
 	})
-	want.flags(c, &want.app, &want.reason)
+	want.flags(c)
 	c.Flags().BoolVar(&want.all, "all", false, "all dead letters, the oldest first; with --app and --reason only those")
 	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of the original one")
 	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that matches their contents (subject_mismatch)")

@@ -29,7 +29,7 @@ func (a *app) deadShow() *cobra.Command {
 bytes are shown with --payload only, from their blob if they were too large for the dead letter.`,
 		Example: `  turnctl dead show 17
   turnctl dead show 17 --payload`,
-		Args: exactly(1, "dead show: one sequence is required: turnctl dead show SEQ"),
+		Args: cli.Arguments(1, 1, "the sequence of a dead letter"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		seqs, err := sequences("dead show", args)
 		if err != nil {
@@ -48,16 +48,6 @@ bytes are shown with --payload only, from their blob if they were too large for 
 	})
 	c.Flags().BoolVar(&payload, "payload", false, "also show the bytes of the message")
 	return c
-}
-
-// exactly checks that a command line has n arguments.
-func exactly(n int, text string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return cli.Usagef("%s", text)
-		}
-		return nil
-	}
 }
 
 // deadLetterFacts is the output of turnctl dead show.

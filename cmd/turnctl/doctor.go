@@ -61,13 +61,7 @@ Exit code: 0 no errors, 1 errors.`,
 			return fmt.Errorf("doctor: %w", context.Cause(ctx))
 		}
 		d.Healthy = d.count(diag.SeverityError) == 0
-		if err := a.print(cfg.Format, d, d.text); err != nil {
-			return err
-		}
-		if !d.Healthy {
-			return cli.ErrReported
-		}
-		return nil
+		return a.printOutcome(d.Healthy, cfg.Format, d, d.text)
 	})
 }
 

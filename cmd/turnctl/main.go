@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -36,7 +35,7 @@ type app struct {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
-	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: &locked{w: stderr}, now: time.Now}
+	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: cli.Locked(stderr), now: time.Now}
 	return a.run(ctx, args)
 }
 
@@ -84,17 +83,4 @@ func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, ar
 func durationFlag(c *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
 	c.Flags().DurationVar(d, name, value, usage)
 	c.Flags().Lookup(name).DefValue = durationText(value)
-}
-
-// locked is a writer for several goroutines.
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// Write implements [io.Writer].
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p) //nolint:wrapcheck // it stands in for w
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -42,11 +42,7 @@ after the users. With --nsc it is a script of nsc commands, for servers with JWT
 		if nsc {
 			text = accounts.NSC(all)
 		}
-		if cfg.Format == "json" {
-			return json.NewEncoder(a.stdout).Encode(map[string]string{"config": text})
-		}
-		fmt.Fprint(a.stdout, text)
-		return nil
+		return a.print(cfg.Format, map[string]string{"config": text}, func(w io.Writer) { fmt.Fprint(w, text) })
 	})
 	c.Flags().BoolVar(&nsc, "nsc", false, "print nsc commands, for servers with JWTs")
 	return c

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,26 +13,25 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
-// width is how many columns text takes at most, where it can be broken.
-const width = cli.Width
-
 // print writes v as JSON, or as the text that render makes.
 func (a *app) print(format string, v any, render func(w io.Writer)) error {
-	if format != "json" {
-		var text strings.Builder
-		render(&text)
-		if _, err := io.WriteString(a.stdout, text.String()); err != nil {
-			return fmt.Errorf("write the output: %w", err)
-		}
-		return nil
+	if format == "json" {
+		return cli.WriteJSON(a.stdout, v, "  ")
 	}
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	var text strings.Builder
+	render(&text)
+	if _, err := io.WriteString(a.stdout, text.String()); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
+}
+
+// printOutcome is print for a command that fails unless its outcome is good.
+func (a *app) printOutcome(good bool, format string, v any, render func(w io.Writer)) error {
+	if err := a.print(format, v, render); err != nil || good {
+		return err
+	}
+	return cli.ErrReported
 }
 
 // clean makes a text from outside safe to print on one line of a terminal: what is not

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -43,7 +44,7 @@ func TestWrapKeepsWithinTheWidthAndLosesNothing(t *testing.T) {
 	text := strings.Repeat("wörd ", 60)
 	wrapped := wrap(text, 6)
 	for line := range strings.SplitSeq(wrapped, "\n") {
-		require.LessOrEqual(t, utf8.RuneCountInString(line), width)
+		require.LessOrEqual(t, utf8.RuneCountInString(line), cli.Width)
 		require.Equal(t, "      w", line[:7])
 	}
 	require.Equal(t, strings.Fields(text), strings.Fields(wrapped))
@@ -59,7 +60,7 @@ func TestTablesFitTheWidthAndKeepWhatIsCopied(t *testing.T) {
 	var out strings.Builder
 	table(&out, 2, rows, 0, 1)
 	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width)
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), cli.Width)
 	}
 	require.Contains(t, out.String(), "2026-11-29T07:11:55Z  turn-1234567890  xxx")
 	require.Contains(t, out.String(), "…")
@@ -79,7 +80,7 @@ func TestCheckFitsTheColumns(t *testing.T) {
 		_, stdout, _ := atTerminal(t, "", "check", "-v", "../../examples/"+dir+"/workflows")
 		require.Contains(t, stdout, "0 errors")
 		for line := range strings.Lines(stdout) {
-			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width, line)
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), cli.Width, line)
 		}
 	}
 }

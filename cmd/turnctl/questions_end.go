@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -65,7 +64,7 @@ has recorded it yet.`,
 			}
 		}
 		out.Done = out.State == string(idempotency.Expired)
-		return a.printEnded(cfg.Format, out)
+		return a.printOutcome(out.Done, cfg.Format, out, out.text)
 	})
 	where.flags(c)
 	return c
@@ -114,7 +113,7 @@ yet.`,
 			}
 		}
 		out.Done = out.State == string(events.CodeCancelled)
-		return a.printEnded(cfg.Format, out)
+		return a.printOutcome(out.Done, cfg.Format, out, out.text)
 	})
 	where.flags(c)
 	c.Flags().StringVar(&reason, "reason", "", "the reason, for people")
@@ -133,16 +132,6 @@ type endedQuestion struct {
 	Done       bool   `json:"done"`
 
 	turn bool // the state is the turn's
-}
-
-func (a *app) printEnded(format string, e *endedQuestion) error {
-	if err := a.print(format, e, e.text); err != nil {
-		return err
-	}
-	if !e.Done {
-		return cli.ErrReported
-	}
-	return nil
 }
 
 func (e *endedQuestion) text(w io.Writer) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ Remove old lines when no turn is open that is older than the change (--max-turn-
 	}, &out, func(context.Context, []string) error {
 		key := secrets.NewKey()
 		if out.Format == "json" {
-			return json.NewEncoder(a.stdout).Encode(map[string]string{"key": key})
+			return cli.WriteJSON(a.stdout, map[string]string{"key": key}, "")
 		}
 		fmt.Fprintln(a.stdout, key)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/subjects"
@@ -70,13 +71,7 @@ func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
 }
 
 // argument prints an id for a command line.
-func argument(text string) string {
-	text = id(text)
-	if strings.ContainsAny(text, " '\"$`\\&|;<>(){}*?!#~") {
-		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-	}
-	return text
-}
+func argument(text string) string { return cli.ShellWord(id(text)) }
 
 // holds describes how many messages a stream has, and reports whether it is empty; "" if that is unknown.
 func (s *server) holds(ctx context.Context, name string) (text string, empty bool) {

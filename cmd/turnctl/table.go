@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-// Tables fit [width] columns: the widest of the cells that are not copied are cut first, then the last
+// Tables fit [cli.Width] columns: the widest of the cells that are not copied are cut first, then the last
 // cell of a row continues below itself. Columns that hold what the next command needs (ids, times) stay
 // whole, whatever it costs.
 
@@ -56,7 +56,7 @@ func shrinkColumns(widths []int, indent int, whole []int) {
 	for _, n := range widths {
 		total += n + gap
 	}
-	for ; total > width; total-- {
+	for ; total > cli.Width; total-- {
 		widest := -1
 		for i, n := range widths {
 			if n > least(i) && !slices.Contains(whole, i) && (widest < 0 || n > widths[widest]) {

@@ -85,13 +85,8 @@ read. Errors go to standard error.`,
 		if cfg.Live {
 			missing = a.live(ctx, dirOf(args), &cfg.liveSettings, rows)
 		}
-		if err := a.print(cfg.Format, rows, func(w io.Writer) { toolsText(w, rows) }); err != nil {
-			return err
-		}
-		if errs := a.toolErrors(dirOf(args), set); missing+errs > 0 {
-			return cli.ErrReported
-		}
-		return nil
+		errs := a.toolErrors(dirOf(args), set)
+		return a.printOutcome(missing+errs == 0, cfg.Format, rows, func(w io.Writer) { toolsText(w, rows) })
 	})
 }
 

@@ -53,14 +53,8 @@ func (l *liveReport) text() []string {
 
 // canDescribe reports whether a tool can be asked about itself: a service or a server.
 func canDescribe(b *bindings.Binding) bool {
-	switch t := b.Target.(type) {
-	case *target.NATS, *target.MCP:
-		return true
-	case *target.Agent:
-		return t.NATS != nil
-	default:
-		return false
-	}
+	_, server := b.Target.(*target.MCP)
+	return server || overNATS(b)
 }
 
 // overNATS reports whether a tool is reached over NATS.

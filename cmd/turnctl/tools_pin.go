@@ -50,13 +50,7 @@ answer, 2 the folder cannot be read.`,
 		}
 		a.live(ctx, dirOf(args), &cfg, rows)
 		pins, good := pinsOf(rows)
-		if err := a.print(cfg.Format, pins, func(w io.Writer) { pinsText(w, pins) }); err != nil {
-			return err
-		}
-		if !good {
-			return cli.ErrReported
-		}
-		return nil
+		return a.printOutcome(good, cfg.Format, pins, func(w io.Writer) { pinsText(w, pins) })
 	})
 }
 

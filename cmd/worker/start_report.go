@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -101,16 +100,13 @@ func boundIn(set *bindings.Set, workflow string) []string {
 
 // write writes the start as one JSON object or for people.
 func (s *start) write(format string, w io.Writer) error {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if format != "json" {
-		s.text(&b)
-	} else if err := e.Encode(s); err != nil {
-		return fmt.Errorf("encode the start: %w", err)
+	if format == "json" {
+		return cli.WriteJSON(w, s, "")
 	}
+	var b strings.Builder
+	s.text(&b)
 	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write output: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
 }

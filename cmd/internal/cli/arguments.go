@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -37,19 +35,8 @@ func NoArguments(flag string) cobra.PositionalArgs {
 		case flag == "":
 			return Usagef("%s takes no arguments, and %.80q is one: see %s --help", c.CommandPath(), args[0], c.CommandPath())
 		}
-		return Usagef("%s takes no arguments, and %.80q is one: did you mean %s %s?", c.CommandPath(), args[0], flag, shellWord(args[0]))
+		return Usagef("%s takes no arguments, and %.80q is one: did you mean %s %s?", c.CommandPath(), args[0], flag, ShellWord(args[0]))
 	}
-}
-
-// shellWord prints an argument as a shell takes it.
-func shellWord(arg string) string {
-	const most = 80
-	if len(arg) > most || strings.IndexFunc(arg, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:,=", r)
-	}) >= 0 {
-		return "VALUE"
-	}
-	return arg
 }
 
 // CheckFolder refuses a folder of workflows that does not exist or is a file.

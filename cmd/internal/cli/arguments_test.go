@@ -27,7 +27,7 @@ func TestArgumentWhereNoneIsTakenNamesTheFlagThatWasMeant(t *testing.T) {
 	require.NoError(t, cli.NoArguments("")(c, nil))
 	require.EqualError(t, cli.NoArguments("")(c, []string{"x"}), `ls takes no arguments, and "x" is one: see ls --help`)
 	require.EqualError(t, cli.NoArguments("--chat")(c, []string{"c1", "c2"}), `ls takes no arguments, and "c1" is one: did you mean --chat c1?`)
-	require.EqualError(t, cli.NoArguments("--chat")(c, []string{"a b;"}), `ls takes no arguments, and "a b;" is one: did you mean --chat VALUE?`)
+	require.EqualError(t, cli.NoArguments("--chat")(c, []string{"a b;"}), `ls takes no arguments, and "a b;" is one: did you mean --chat 'a b;'?`)
 }
 
 func TestHelpFitsTheColumns(t *testing.T) {
@@ -38,6 +38,6 @@ func TestHelpFitsTheColumns(t *testing.T) {
 	root.SetOut(&out)
 	require.Equal(t, cli.OK, cli.Execute(t.Context(), root, []string{"--help"}))
 	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), cli.Columns, line)
+		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), cli.Width, line)
 	}
 }

@@ -1,7 +1,10 @@
-// Package cli has what the commands share: exit codes and errors, which are printed once (cli.go), settings as
-// flags, checks of arguments (arguments.go), the version (version.go), signals (signals.go), and output that is
-// safe for a terminal (terminal.go) and wrapped (text.go). Until the work of a command has begun, every error
-// is a mistake in the command line.
+// Package cli has what the commands share:
+//
+//   - cli.go: the root and the subcommands of a command, their settings as flags, exit codes, and errors, which are
+//     printed once. Until the work of a command has begun, every error is a mistake in the command line.
+//   - arguments.go: checks of arguments. version.go: the command version. signals.go: what signals do.
+//   - terminal.go: output that is safe for a terminal. text.go: text that fits the width. output.go: JSON, words for a
+//     shell, and writers for several goroutines.
 package cli
 
 import (
@@ -25,9 +28,6 @@ const (
 	Killed = 130 // a second signal ended the process
 )
 
-// Columns is how wide text for people is at most, where it can be broken: help and tables.
-const Columns = 100
-
 // ErrReported ends a command whose output includes the error already: it exits with [Failed], and nothing more
 // is printed.
 var ErrReported = errors.New("error already reported")
@@ -45,7 +45,7 @@ func Root(c *cobra.Command, version string) *cobra.Command {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.Version = version
 	c.SetVersionTemplate("{{.Version}}\n")
-	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", Columns)))
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", Width)))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return config.FlagError(c.CommandPath(), c.Flags(), err)
 	})

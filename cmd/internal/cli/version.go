@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -71,7 +70,7 @@ func Version(env Lookup) *cobra.Command {
 	}, env, func(c *cobra.Command, _ []string) error {
 		b := ReadBuild()
 		if out.Format == "json" {
-			return json.NewEncoder(c.OutOrStdout()).Encode(b.version())
+			return WriteJSON(c.OutOrStdout(), b.version(), "")
 		}
 		fmt.Fprintln(c.OutOrStdout(), b.Text(c.Root().Name()))
 		return nil
