@@ -1,6 +1,10 @@
 package bindings
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Scope is who shares results in the cache. Tenants share results only in the last scope.
 type Scope string
@@ -22,4 +26,33 @@ func scopes() []string {
 type Cache struct {
 	TTL   time.Duration
 	Scope Scope
+}
+
+// cache reads a duration, or {ttl, scope}. An invalid one disables the cache alone.
+func (o *entryReader) cache(n *node) Cache {
+	c := Cache{Scope: ScopeChat}
+	ttl := n
+	bad := func(at *node, format string, args ...any) Cache {
+		o.errorf(at.at(o.file), "bad_cache", "write for example cache: {ttl: 5m, scope: chat}", "the results of "+o.what+" are not kept: "+format, args...)
+		return Cache{}
+	}
+	if n.is(mapNode) {
+		o.strict(n, o.file, "cache")
+		if s := n.get("scope"); !s.absent() {
+			c.Scope = Scope(s.str())
+			if known := scopes(); !slices.Contains(known, s.str()) {
+				return bad(s, "scope is %s, and must be one of %s", s.shown(), strings.Join(known, ", "))
+			}
+		}
+		ttl = n.get("ttl")
+	}
+	if !ttl.is(textNode) && !ttl.is(numberNode) {
+		return bad(n, "it has no ttl")
+	}
+	d, err := duration(ttl.text)
+	if err != nil {
+		return bad(ttl, "ttl: %v", err)
+	}
+	c.TTL = d
+	return c
 }

@@ -47,11 +47,58 @@
 // workflow works. Each problem is a [Diagnostic] with file, line and fix, and a turn that would have used
 // the disabled part gets an error that repeats it.
 //
-// How the parts fit: load.go reads all folders ([Load]) and watch.go repeats that on changes ([Watch]).
-// For each folder, parsed_workflow.go reads the files (folder.go, parse.go) into a manifest
-// (manifest.go): oneturn.yaml with oneturn.go, MozaiksAI's files with mozaiks.go and its neighbours, the
-// settings of one tool with entry_reader.go, target_blocks.go and tool_rules.go. Then bind.go and the
-// bind_*.go files connect agents, models and tools to bindings (binding.go), which set.go finds by the
-// names of a turn. args.go maps the data of a turn to arguments, trusted_data.go keeps a model from
-// setting what belongs to the turn.
+// # Files
+//
+// Reading the folders, in the order of the work:
+//
+//   - load.go: [Load] reads all workflows into a [Set]; watch.go and watch_tree.go repeat it on changes ([Watch])
+//   - workflow_folder.go: finds workflows, reads and hashes their files, and never leaves the folder
+//   - manifest_parser.go, manifest_yaml.go, manifest_json.go: the bytes of a manifest become values with lines
+//     (manifest_value.go)
+//   - parsed_workflow.go: all that is read of one workflow; shared_tools.go: the file for all workflows
+//
+// Reading a manifest into the common form of manifest.go:
+//
+//   - oneturn_yaml.go: oneturn.yaml and its JSON Schema for editors; agent_allowlist.go: the tools that an agent may call
+//   - mozaiks_*.go: the manifests of MozaiksAI
+//   - context_variables.go, trigger_reader.go: context variables and what sets them; trigger_match.go: when a trigger
+//     applies
+//   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
+//     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
+//     cache_policy.go
+//
+// Binding agents, models and tools to each other:
+//
+//   - bind.go: makes the bindings; bind_models.go and bind_schemas.go compile the schemas, bind_checks.go reports what does
+//     not belong together
+//   - python_signatures.go: what a Python function takes; python_shims.go: the imports that the Python host has stand-ins for
+//   - presentation.go: which component displays a tool
+//
+// Using the result:
+//
+//   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name
+//   - arguments.go: the data of a turn becomes arguments; identity_fields.go keeps a model from setting what belongs to
+//     the turn
+//   - diagnostic.go, diagnostic_cause.go, suggestions.go: findings, those that explain others, and words that were
+//     probably meant
+//
+// # MozaiksAI compatibility
+//
+// docs/mozaiksai.md describes each difference. In the code:
+//
+//   - manifests of every generation: mozaiks_manifests.go (orchestrator, agents), mozaiks_models.go, mozaiks_tools.go,
+//     mozaiks_tools_2025.go, mozaiks_context_variables.go, and sourceType and inlineSource in context_variables.go
+//   - booleans written as texts and numbers: truth in manifest_value.go
+//   - types of models: model/mozaiks_compiler.go, model/mozaiks_types.go; constraints that MozaiksAI ignores:
+//     model/mozaiks_constraints.go; coercion, the lax column: model/coerce.go; closed sets, 1 and true: model/enum.go
+//   - **runtime and the names of ids: fillRuntime, enterprise_id: [Binding.TrustedData], both in arguments.go, and RUNTIME
+//     in internal/tools/python/host/entry.py; **kwargs that stays empty: binding in bind.go
+//   - UI tools that are known by their component: presentation.go and checkComponent in bind_checks.go
+//   - imports of MozaiksAI's modules: python_shims.go, internal/tools/python/host/shims.py
+//   - use_ui_tool, UI events and progress: internal/tools/python/host/questions.py; answers as its frontends send them:
+//     events/answer.go, events/kinds.go; the older names of events under compat.events: events/live_events.go, published by
+//     handlers/answer.go
+//   - texts and status of responses: failed and success in internal/engine/outcome.go
+//   - silence on failures under compat.silent: CompatSilent in handlers/turn.go
+//   - turn keys that are used again: on_key_reuse in manifest.go, RunOnKeyReuse in handlers/claim.go
 package bindings

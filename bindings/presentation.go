@@ -1,6 +1,6 @@
 package bindings
 
-// look is how the tools of a name are shown.
+// presentation is how the tools of a name are shown.
 type presentation struct {
 	component, display string
 
@@ -42,7 +42,7 @@ func (s *Set) AsksSecrets(workflow, tool string) bool {
 	return false
 }
 
-// look notes how a tool is shown. Of two of a name the later one counts, as for bindings.
+// addPresentation notes how a tool is shown. Of two of a name the later one counts, as for bindings.
 // MozaiksAI knows UI tools by their component.
 func (b *binder) addPresentation(t *toolEntry) {
 	if t.component == "" {

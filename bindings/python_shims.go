@@ -17,7 +17,7 @@ func shimModules() []string {
 	}
 }
 
-// isShim reports whether a module is one of [standIns] or a package around one.
+// isShim reports whether a module is one of [shimModules] or a package around one.
 func isShim(module string) bool {
 	return slices.ContainsFunc(shimModules(), func(s string) bool { return s == module || strings.HasPrefix(s, module+".") })
 }

@@ -71,7 +71,7 @@ var consumerSettings = []setting[jetstream.ConsumerConfig]{ //nolint:gochecknogl
 	{"deliver_policy", fixed, func(c *jetstream.ConsumerConfig) any { return &c.DeliverPolicy }, nil},
 	{"deliver_subject", fixed, func(c *jetstream.ConsumerConfig) any { return &c.DeliverSubject }, nil},
 	{"ack_policy", fixed, func(c *jetstream.ConsumerConfig) any { return &c.AckPolicy }, nil},
-	// Lowering it is refused while workers run, see look.
+	// Lowering it is refused while workers run, see readState.
 	{"ack_wait", tunable, func(c *jetstream.ConsumerConfig) any { return &c.AckWait }, nil},
 	{"max_deliver", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxDeliver }, nil},
 	{"backoff", promised, func(c *jetstream.ConsumerConfig) any { return &c.BackOff }, nil},

@@ -10,11 +10,27 @@
 // Violations and texts made of them name paths, rules and what the manifest allows, never a value
 // of the data.
 //
-// How the parts fit: mozaiks.go with mozaiks_types.go and schema.go with graph.go (the parts of a schema
-// and their references) compile into nodes (node.go). check.go walks a value and its node, with a file for
-// each kind of rule: number.go, constraints.go, enum.go, object.go, union.go. name_matching.go finds the
-// field that a key in another spelling means. A schema of another program compiles as far as possible
-// (external_schema.go), its rest is checked by a full validator (full_check.go). contradiction.go and
-// unsatisfiable.go look for rules that cannot be met, schema_error.go collects what is wrong with a schema.
-// feedback.go and violation_text.go write the texts, render.go the schema of a model.
+// # Files
+//
+// Compiling, either language into the types of compiled_type.go:
+//
+//   - model.go, any_value.go: [Model] and [Value], what is compiled
+//   - mozaiks_compiler.go, mozaiks_types.go, mozaiks_constraints.go: MozaiksAI's definitions, their types, and their closed
+//     sets, bounds and patterns
+//   - schema_compiler.go, schema_graph.go, schema_reference.go: a JSON Schema, its sub-schemas, and references between them;
+//     misspelt_keyword.go: keywords that nothing reads
+//   - external_schema.go: a schema of another program, as far as it can be compiled
+//   - schema_error.go: what is wrong with a schema; schema_contradictions.go: rules that one value cannot meet;
+//     combined_contradictions.go: rules of several parts that cannot be met together
+//   - jsonschema_check.go, probe_sample.go: what the tree does not cover, checked by a JSON Schema library, whose cost is
+//     measured with a sample value at load
+//   - render.go: a model as JSON Schema
+//
+// Checking a value:
+//
+//   - check.go: one pass, and its bounds; coerce.go: the table of coercions
+//   - text_number_list.go, number.go, enum.go, object.go, field_order.go: the rules of each type
+//   - union.go, tagged_union.go: the alternative that fits best, and why none does
+//   - field_spellings.go: the field that a key in another spelling means
+//   - violation.go, feedback.go: what is reported, and the text for the model
 package model

@@ -2,9 +2,12 @@ package bindings
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -85,3 +88,50 @@ func (o *entryReader) list(n *node, key, example string) []string {
 
 // control reports letters that no setting may hold: they could end a header or a line of a log.
 func control(r rune) bool { return r < ' ' || r == 0x7f }
+
+// count reads an optional whole number from 1 on.
+func (o *entryReader) count(n *node, key string, most int) int {
+	v := n.get(key)
+	if v.absent() {
+		return 0
+	}
+	c, err := strconv.Atoi(v.text)
+	if !v.is(numberNode) || err != nil || c < 1 || c > most {
+		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s is %s, and must be a whole number from 1 to %d", key, v.shown(), most)
+		return 0
+	}
+	return c
+}
+
+// size reads a number of bytes, with or without a unit.
+func (o *entryReader) size(n *node, key string, most int) int {
+	units := map[string]float64{
+		"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 1e3, "mb": 1e6, "gb": 1e9,
+	}
+	bytes := -1.0
+	if m := regexp.MustCompile(`^([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)$`).FindStringSubmatch(strings.TrimSpace(n.text)); m != nil && (n.is(textNode) || n.is(numberNode)) {
+		if unit, ok := units[strings.ToLower(m[2])]; ok {
+			number, _ := strconv.ParseFloat(m[1], 64)
+			bytes = math.Round(number * unit)
+		}
+	}
+	if bytes < 1 || bytes > float64(most) {
+		o.refusef(n.at(o.file), "bad_size", "write for example "+key+": 64KiB", "invalid %s %s: it must be from 1 byte to %d MiB", key, quoted(n.text), most>>20)
+		return 0
+	}
+	return int(bytes)
+}
+
+// rules reads what is checked and bounded around a tool, whatever its kind.
+func (o *entryReader) rules(n *node, t *toolEntry) {
+	o.schemas(n, t)
+	if c := n.get("cache"); !c.absent() {
+		t.cache, t.cacheAt = o.cache(c), c.at(o.file)
+	}
+	if l := n.get("limits"); !l.absent() {
+		t.limits, t.shared = o.limits(l), "" // it is counted on its own
+	}
+	if g := n.get("guards"); !g.absent() {
+		t.guards = append(slices.Clip(t.guards), o.guards(g)...) // the guards of a shared tool stay
+	}
+}

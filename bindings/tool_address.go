@@ -223,17 +223,3 @@ func (o *entryReader) completion(n *node) *target.Completions {
 	}
 	return to
 }
-
-// count reads an optional whole number from 1 on.
-func (o *entryReader) count(n *node, key string, most int) int {
-	v := n.get(key)
-	if v.absent() {
-		return 0
-	}
-	c, err := strconv.Atoi(v.text)
-	if !v.is(numberNode) || err != nil || c < 1 || c > most {
-		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s is %s, and must be a whole number from 1 to %d", key, v.shown(), most)
-		return 0
-	}
-	return c
-}
