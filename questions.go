@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/deliver"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -99,7 +100,7 @@ const (
 // be claimed yet, and then fails with [ErrNoQuestion].
 func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, error) {
 	end := time.Now().Add(unknownFor)
-	for pause := unknownPause; ; pause *= 2 {
+	for wait := unknownPause; ; wait *= 2 {
 		page, err := c.questions(ctx, id.App, api.QuestionsRequest{Chat: id.Chat, Run: id.Run, ToolCallID: id.ToolCallID})
 		if err != nil {
 			return nil, err
@@ -111,10 +112,8 @@ func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, er
 		if left <= 0 {
 			return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, ErrNoQuestion)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(min(pause, left)):
+		if err := pause.For(ctx, min(wait, left)); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -49,7 +49,7 @@ func Connect(cfg NATS, name string, logger *slog.Logger, extra ...nats.Option) (
 	opts = append(append(opts, own...), extra...)
 	nc, err := nats.Connect(string(url), opts...)
 	if err != nil {
-		return nil, &ConnectError{Err: fmt.Errorf("connect to %s: %w", url, redact(err, secrets)), Fix: fixOf(err)}
+		return nil, &ConnectError{Err: fmt.Errorf("connect to %s: %w", url, withoutSecrets(err, secrets)), Fix: fixOf(err)}
 	}
 	return nc, nil
 }
@@ -159,14 +159,9 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
-// redact returns err with every secret in its text replaced.
-func redact(err error, secrets []string) error {
-	text := err.Error()
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
-	}
+// withoutSecrets returns err with every secret in its text replaced.
+func withoutSecrets(err error, secrets []string) error {
+	text := redact.New(redact.Options{Short: true}, secrets...).Text(err.Error())
 	if text == err.Error() {
 		return err
 	}

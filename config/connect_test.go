@@ -148,17 +148,18 @@ func TestConnectErrorsNameTheFixAndNoSecret(t *testing.T) {
 		want string
 		is   error
 	}{
-		"no listener":       {config.NATS{URL: config.URL("nats://u:CANARY@" + closed.Addr().String())}, "--nats URL", nats.ErrNoServers},
-		"wrong password":    {config.NATS{URL: config.URL(strings.Replace(srv.URL(), "//", "//u:CANARY2@", 1))}, "--creds FILE", nats.ErrAuthorization},
-		"malformed URL":     {config.NATS{URL: "nats://u:CANARY@host:port"}, "host:port", nil},
-		"no port":           {config.NATS{URL: "nats://127.0.0.1:notaport"}, "write the URL as nats://HOST:PORT", nil},
-		"no host":           {config.NATS{URL: "nats://nohost.invalid"}, "check the name of the host", nil},
-		"other protocol":    {config.NATS{URL: config.URL("nats://" + talks(t, "SSH-2.0-OpenSSH_9.6\r\n"))}, "is not a NATS server", nil},
-		"hangs up":          {config.NATS{URL: config.URL("nats://" + talks(t, ""))}, "is not a NATS server", nil},
-		"no creds file":     {config.NATS{Creds: filepath.Join(dir, "none")}, "the file of --creds: stat " + filepath.Join(dir, "none"), os.ErrNotExist},
-		"no seed":           {config.NATS{NKey: seedless}, "holds no seed", nil},
-		"no CA file":        {config.NATS{TLSCA: filepath.Join(dir, "ca")}, filepath.Join(dir, "ca"), os.ErrNotExist},
-		"home is not there": {config.NATS{Context: contextFile(t, dir, "c", map[string]any{"ca": "~/no/such.pem"})}, "no/such.pem", os.ErrNotExist},
+		"no listener":         {config.NATS{URL: config.URL("nats://u:CANARY@" + closed.Addr().String())}, "--nats URL", nats.ErrNoServers},
+		"wrong password":      {config.NATS{URL: config.URL(strings.Replace(srv.URL(), "//", "//u:CANARY2@", 1))}, "--creds FILE", nats.ErrAuthorization},
+		"malformed URL":       {config.NATS{URL: "nats://u:CANARY@host:port"}, "host:port", nil},
+		"quoted in the error": {config.NATS{URL: `nats://u:CANARY"3@host:port`}, "host:port", nil},
+		"no port":             {config.NATS{URL: "nats://127.0.0.1:notaport"}, "write the URL as nats://HOST:PORT", nil},
+		"no host":             {config.NATS{URL: "nats://nohost.invalid"}, "check the name of the host", nil},
+		"other protocol":      {config.NATS{URL: config.URL("nats://" + talks(t, "SSH-2.0-OpenSSH_9.6\r\n"))}, "is not a NATS server", nil},
+		"hangs up":            {config.NATS{URL: config.URL("nats://" + talks(t, ""))}, "is not a NATS server", nil},
+		"no creds file":       {config.NATS{Creds: filepath.Join(dir, "none")}, "the file of --creds: stat " + filepath.Join(dir, "none"), os.ErrNotExist},
+		"no seed":             {config.NATS{NKey: seedless}, "holds no seed", nil},
+		"no CA file":          {config.NATS{TLSCA: filepath.Join(dir, "ca")}, filepath.Join(dir, "ca"), os.ErrNotExist},
+		"home is not there":   {config.NATS{Context: contextFile(t, dir, "c", map[string]any{"ca": "~/no/such.pem"})}, "no/such.pem", os.ErrNotExist},
 	} {
 		_, err := config.Connect(tc.cfg, "tester", quiet())
 		require.ErrorContains(t, err, tc.want, name)

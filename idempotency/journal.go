@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -57,23 +58,12 @@ func New(store Store, owner string, o Options) *Journal {
 	}
 	j.finished = recent.New[TurnRef](maxFinished, finishedFor)
 	if j.pause == nil {
-		j.pause = pause
+		j.pause = pause.For
 	}
 	if j.unknown == nil {
 		j.unknown = func() {}
 	}
 	return j
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // NewNonce returns a random text by which a writer recognises its own records.

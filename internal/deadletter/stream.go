@@ -15,6 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/metrics"
@@ -22,11 +23,16 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A dead letter is built from the message (message), its bytes are moved to a blob or omitted if it must not hold them
+// (moveBytes), and it is published with an id that makes repeats duplicates (Put).
+
 const (
 	// maxDeadLetter bounds the bytes of a message that its dead letter holds itself.
 	maxDeadLetter = 16 << 10
 	// maxSendersHeaders bounds the message's own headers in its dead letter, in bytes.
 	maxSendersHeaders = 8 << 10
+	// maxErrorHeader bounds the text of an error in a header, in bytes.
+	maxErrorHeader = 1 << 10
 )
 
 // Why a dead letter or its bytes were discarded: label of a metric.
@@ -86,12 +92,12 @@ func (d *Stream) Put(ctx context.Context, m *inbound.Message, reason string, cau
 func (d *Stream) message(m *inbound.Message, reason string, cause error) *nats.Msg {
 	header := senders(m.Header)
 	header.Set(HeaderReason, reason)
-	header.Set(HeaderError, oneLine(cause.Error()))
+	header.Set(HeaderError, excerpt.Line(cause.Error(), maxErrorHeader))
 	header.Set(HeaderSubject, m.Subject)
 	header.Set(HeaderSequence, strconv.FormatUint(m.Lease.Seq, 10))
 	header.Set(nats.MsgIdHdr, m.Origin()+"/"+reason)
 	if m.Private {
-		header.Set(HeaderError, oneLine(events.LogText(cause)))
+		header.Set(HeaderError, excerpt.Line(events.LogText(cause), maxErrorHeader))
 	}
 	return &nats.Msg{Subject: d.space.DeadOf(m.Subject), Header: header, Data: m.Data}
 }
@@ -113,7 +119,7 @@ func (d *Stream) moveBytes(ctx context.Context, m *inbound.Message, letter *nats
 	name, err := d.putBlob(ctx, letter.Subject, m)
 	switch {
 	case errors.Is(err, idempotency.ErrRefused):
-		letter.Header.Set(HeaderNotKept, oneLine(err.Error()))
+		letter.Header.Set(HeaderNotKept, excerpt.Line(err.Error(), maxErrorHeader))
 		d.metrics.DeadDiscarded.WithLabelValues(discardedBlobs).Inc()
 	case err != nil:
 		return err

@@ -21,6 +21,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file turns a message into its deferred form: Pack writes its age, its deliveries and its data, sealed if need be,
+// into a Message, and a Publisher has the server deliver that to the timers of a worker, which publish it again.
+
 // Message is a message that is published into the inbound stream again later.
 type Message struct {
 	Subject string    // of the inbound stream

@@ -95,12 +95,7 @@ func (d *Denials) note(err error, prefix string) {
 	}
 }
 
-// Recent returns what was denied within the last while, sorted: "publish to <subject>".
-func (d *Denials) Recent(while time.Duration) []string {
-	return names(d.recent(while))
-}
-
-// names returns what rights are called.
+// names returns what rights are called: "publish to <subject>".
 func names(rights []right) []string {
 	all := make([]string, len(rights))
 	for i, r := range rights {
@@ -109,6 +104,7 @@ func names(rights []right) []string {
 	return all
 }
 
+// recent returns what was denied within the last while, sorted.
 func (d *Denials) recent(while time.Duration) []right {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -34,11 +34,11 @@ func (p *pipeline) invoke() bool {
 		}
 		r.err = ofTool(r.err)
 		p.traceAttempt(&r)
-		pause, again := p.again(&r)
+		wait, again := p.again(&r)
 		if !again {
 			return p.failed(&r)
 		}
-		if !sleep(p.ctx, pause) { // stopped while it was to be tried again: no outcome of the tool's
+		if pause.For(p.ctx, wait) != nil { // stopped while it was to be tried again: no outcome of the tool's
 			return p.stop(r.err)
 		}
 	}
@@ -123,15 +123,4 @@ func Delay(attempt int) time.Duration {
 		d = min(firstDelay<<(max(attempt, 1)-1), maxDelay)
 	}
 	return d - rand.N(d/2+1)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 )
 
+// This file parses ONETURN_FAILPOINTS and executes the actions at the points; off.go is the same interface without them.
+
 // Enabled reports whether failpoints are compiled in.
 const Enabled = true
 

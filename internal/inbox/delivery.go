@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
+// A delivery is created when its message arrives (pull.go), keeps its lease by heartbeats and redeliveries (progress,
+// again), and is settled once by its handler (Ack, Nak or Leave).
+
 // ErrLeaseLost is the cause of the end of [Delivery.Held]: no heartbeat reached the server for a
 // whole ack wait, so that it may have given the message to another worker.
 var ErrLeaseLost = errors.New("the lease of the message is lost")

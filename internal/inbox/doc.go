@@ -9,6 +9,10 @@
 // The way of a message: pull.go requests it and receives its [Delivery] (open_pulls.go counts what is requested,
 // arrival_age.go bounds how old an arrival is); slots.go starts a handler when a slot is free, and frees the slot of a
 // handler that waits; delivery.go and delayed_nak.go settle it. Meanwhile heartbeat.go keeps the lease, whose rules are
-// in ownership.go, and ends it when it is lost. drain.go ends it all. [Steps] (simulation_steps.go) is the same code
-// for the simulation, without goroutines and clock.
+// in ownership.go, and ends it when it is lost. drain.go ends it all.
+//
+// # For the simulation
+//
+// [Steps] and [Link] (simulation_steps.go) run the same code without goroutines and clock. Only internal/test/sim and
+// tests use them; a worker does not.
 package inbox

@@ -6,6 +6,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// Two loops keep and end leases: beats sends a heartbeat for each delivery several times in an ack wait, expireLoop ends
+// those for which none reached the server in time. Both follow the ack wait of the consumer (setConfig).
+
 // reread is how often the configuration of the consumer is read again by default.
 const reread = time.Minute
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
@@ -227,9 +228,7 @@ func (in *Inbox) begin(ctx context.Context) error {
 		if err != nil || !in.presence.MaybeGone() {
 			return err
 		}
-		select {
-		case <-time.After(presence.Again):
-		case <-ctx.Done():
+		if pause.For(ctx, presence.Again) != nil {
 			return nil // Run drains
 		}
 	}

@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
+// This file requests messages and receives them. pull requests as many as there is room for (wanted); receive makes a
+// Delivery of a message, or reads a status of the server (status); keepPulling repeats pulls that the server no longer
+// knows.
+
 // Timing of pulls: a pull lives for pullExpiry at the server, which sends a status at least every
 // heartbeat while it has no message. A new leader of the consumer does not know the pulls of the one
 // before, so the heartbeat decides how long turns wait after an election: two to three of them.

@@ -3,6 +3,8 @@ package jsapi
 import (
 	"context"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/pause"
 )
 
 // RateLimiter spreads steps over time: after every hundredth of a second's worth it waits for the
@@ -29,12 +31,5 @@ func (p *RateLimiter) Wait(ctx context.Context) error {
 	if ahead <= 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(ahead)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, ahead)
 }

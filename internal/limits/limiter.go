@@ -1,12 +1,3 @@
-// Package limits makes calls of tools wait until they may begin. A [Limiter] bounds how many calls
-// run at the same time in this worker (concurrency.go), and how many begin in a time over all workers
-// (rate_queue.go, rate_places.go and rate_plan.go, with store.go for the bucket), for a tool and for each
-// tenant of it. Waiting calls are served in the order in which they came; they cost no goroutine and no
-// requests.
-//
-// A rate is a generic cell rate algorithm: the bucket of a [KV] holds one time for each rate, until
-// which its places are taken. A worker takes places for all calls that wait in it by one
-// compare-and-set, and lets each begin when its place has come.
 package limits
 
 import (

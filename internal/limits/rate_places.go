@@ -6,10 +6,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
 )
+
+// One goroutine for each queue takes places of its rate (reserve): it asks for as many as calls wait, by one
+// compare-and-set (take), passes them to the calls (settle), and returns those that no call needs any more (release).
 
 // How places are taken.
 const (
@@ -59,10 +63,10 @@ func (l *Limiter) reserve(q *rateQueue) {
 		l.settle(q, calls, offers, err)
 		if err == nil {
 			wait = minPause
-			l.pause(writeInterval)
+			_ = pause.For(l.ctx, writeInterval)
 			continue
 		}
-		l.pause(wait/2 + rand.N(wait/2))
+		_ = pause.For(l.ctx, wait/2+rand.N(wait/2))
 		wait = min(2*wait, maxPause)
 	}
 }
@@ -127,7 +131,7 @@ func (l *Limiter) take(s scope, rate target.Rate, latest []time.Time) ([]offer, 
 			return nil, err
 		}
 		remembered = false
-		l.pause(rand.N(tryPause << min(try, 6)))
+		_ = pause.For(l.ctx, rand.N(tryPause<<min(try, 6)))
 	}
 	l.forget(s)
 	return nil, ErrTaken
@@ -207,14 +211,4 @@ func (l *Limiter) forget(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known.Remove(s)
-}
-
-// rest waits, unless the limiter is closed.
-func (l *Limiter) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-l.ctx.Done():
-	}
 }

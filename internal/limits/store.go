@@ -13,6 +13,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file stores one time for each rate, until which its places are taken, in a bucket that all workers share.
+
 // Errors of a [Store].
 var (
 	// ErrTaken means that another worker has written since.

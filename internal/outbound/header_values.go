@@ -131,5 +131,5 @@ func (s *settings) addSecret(texts ...string) {
 func (s *settings) secrets() redact.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return redact.ByLine(s.known...)
+	return redact.New(redact.Options{Lines: true}, s.known...)
 }

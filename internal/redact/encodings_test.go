@@ -55,7 +55,7 @@ func TestSecretIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 			"base32": encoded32, "base32 in small letters": strings.ToLower(encoded32), "base32 in lines": wrapped(encoded32, 40, "\n"),
 			"hex": fmt.Sprintf("%x", secret), "HEX": fmt.Sprintf("%X", secret), "broken": wrapped(secret, 9, "\n  "),
 		} {
-			got := redact.New(secret).Text("before " + form + " after")
+			got := redact.New(redact.Options{}, secret).Text("before " + form + " after")
 			require.True(t, strings.HasPrefix(got, "before ") && strings.HasSuffix(got, " after"), "%q as %s: %q became %q", secret, name, form, got)
 			rest := strings.Trim(strings.ReplaceAll(got[len("before "):len(got)-len(" after")], redact.Replacement, ""), "\"\\&quot;#34=%D")
 			require.Contains(t, got, redact.Replacement, "%q as %s: %q", secret, name, form)
@@ -66,7 +66,7 @@ func TestSecretIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 
 func TestOrdinaryTextStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	s := redact.New("p@ss!wo(rd)", "1234", "swordfish")
+	s := redact.New(redact.Options{}, "p@ss!wo(rd)", "1234", "swordfish")
 	for _, text := range []string{
 		"", "a & b &amp; c", `C:\users\ada`, "100 % of 50%", "12 34", "sword fis", "%zz%4", `\u12`, `\`, "&", "&;", "&unknown;", "%", "word\nfish",
 		"\xff\xfe", strings.Repeat("a line of output ", 100),
@@ -77,7 +77,7 @@ func TestOrdinaryTextStaysAsItIs(t *testing.T) {
 
 func TestSecretsOfDifferentFormsAreReplacedOnceEach(t *testing.T) {
 	t.Parallel()
-	s := redact.New("swordfish", "fish-and-chips")
+	s := redact.New(redact.Options{}, "swordfish", "fish-and-chips")
 	require.Equal(t, "[secret] [secret], [secret]!", s.Text("swordfish SWORDFISH, sw%6Frdfish!"))
 	require.Equal(t, "[secret]", s.Text("swordfish-and-chips"))
 	require.Equal(t, "key [secret]", s.Cut("key swordf"))
@@ -88,7 +88,7 @@ func TestSecretsOfDifferentFormsAreReplacedOnceEach(t *testing.T) {
 // A hostile text costs memory and time in proportion to its length.
 func TestHostileTextsCostBoundedTime(t *testing.T) {
 	t.Parallel()
-	s := redact.New(strings.Repeat("a", 1000)+"b", strings.Repeat("%25", 300), strings.Repeat(`\`, 200)+"x")
+	s := redact.New(redact.Options{}, strings.Repeat("a", 1000)+"b", strings.Repeat("%25", 300), strings.Repeat(`\`, 200)+"x")
 	for _, unit := range []string{"a", "%25", `\\`, "&amp;", `\u005c`, " a", "&#37;32 ", "\\\\u0061"} {
 		text := strings.Repeat(unit, (1<<20)/len(unit))
 		start := time.Now()
@@ -98,7 +98,7 @@ func TestHostileTextsCostBoundedTime(t *testing.T) {
 }
 
 func BenchmarkText(b *testing.B) {
-	s := redact.New("sk-proj-0123456789abcdefghijklmnopqrstuvwxyz")
+	s := redact.New(redact.Options{}, "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz")
 	text := strings.Repeat("a line of output & more ", 64)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
@@ -115,7 +115,7 @@ func FuzzSecretIsGone(f *testing.F) {
 		if len(trimmed) < redact.Shortest {
 			return
 		}
-		got := redact.New(secret).Text(text + trimmed + text)
+		got := redact.New(redact.Options{}, secret).Text(text + trimmed + text)
 		require.NotContains(t, strings.ReplaceAll(got, redact.Replacement, "\x00"), trimmed)
 	})
 }

@@ -1,10 +1,10 @@
 // Package redact replaces secrets in texts and JSON values, in any escape or encoding. A [Set] has fixed
-// secrets, such as the ones of manifests, for what services and servers answer. A [SecretAnswers] gets the secret
+// secrets, such as the ones of manifests, for what services and servers answer. [SecretAnswers] collect the secret
 // answers of people while a call runs, for all that the call reports.
 //
 // The files: redact.go has the set, encodings.go the patterns of a secret, matcher.go searches for all of
 // them in one pass, unescape.go undoes escapes, json.go walks a JSON text and keeps its bytes, secret_answers.go
-// decides what of an answer is secret.
+// decides what of an answer is secret, and redacts it.
 //
 // A text is searched as it is and as each of three rounds of unescaping leaves it ([unescape]): a
 // percent-encoded JSON string in an HTML page is found like the plain text. Each of these views is
@@ -32,33 +32,38 @@ const (
 // Set finds some secrets. The zero value has none. It is immutable and safe for concurrent use.
 type Set struct{ m *matcher }
 
-// New returns the secrets of these texts. White space around them is not part of them, and those
-// shorter than [Shortest] are omitted.
-func New(texts ...string) Set {
+// Options of a [Set].
+type Options struct {
+	Lines bool // each line of a secret is a secret too: programs print line by line
+	Short bool // secrets shorter than [Shortest] count as well
+}
+
+// New returns the set of some secrets. White space around them is not part of them, and empty ones are omitted.
+func New(o Options, texts ...string) Set {
+	least := Shortest
+	if o.Short {
+		least = 1
+	}
 	patterns := map[string]struct{}{}
-	for _, text := range texts {
-		if text = strings.TrimSpace(text); len(text) < Shortest {
-			continue
+	add := func(text string) {
+		if text = strings.TrimSpace(text); len(text) >= least {
+			for _, form := range forms(text) {
+				patterns[form] = struct{}{}
+			}
 		}
-		for _, form := range forms(text) {
-			patterns[form] = struct{}{}
+	}
+	for _, text := range texts {
+		add(text)
+		if o.Lines {
+			for line := range strings.Lines(text) {
+				add(line)
+			}
 		}
 	}
 	if len(patterns) == 0 {
 		return Set{}
 	}
 	return Set{newMatcher(patterns)}
-}
-
-// ByLine is [New] for secrets of which each line is one too: programs print line by line.
-func ByLine(texts ...string) Set {
-	all := slices.Clone(texts)
-	for _, text := range texts {
-		for line := range strings.Lines(text) {
-			all = append(all, line)
-		}
-	}
-	return New(all...)
 }
 
 // Text replaces the secrets in a text.

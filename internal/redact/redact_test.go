@@ -14,14 +14,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleSet_JSON() {
-	s := redact.ByLine(`it's "secret"`)
+	s := redact.New(redact.Options{Lines: true}, `it's "secret"`)
 	fmt.Println(string(s.JSON(json.RawMessage(`{"text":"it's \u0022secret\u0022","n":1}`))))
 	// Output: {"text":"[secret]","n":1}
 }
 
 func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 	t.Parallel()
-	s := redact.ByLine(`a&"b/c`, "short", "abc")
+	s := redact.New(redact.Options{Lines: true}, `a&"b/c`, "short", "abc")
 	for value, want := range map[string]string{
 		`"x a&\"b/c y"`:                `"x [secret] y"`,
 		`"a\u0026\u0022b\/c"`:          `"[secret]"`,
@@ -38,13 +38,13 @@ func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 func TestValueStaysJSONWhateverTheSecretIs(t *testing.T) {
 	t.Parallel()
 	value := `{"ok":true,"n":12345,"text":"true 12345"}`
-	require.JSONEq(t, `{"ok":true,"n":12345,"text":"[secret] [secret]"}`, string(redact.ByLine("true", "12345").JSON(json.RawMessage(value))))
+	require.JSONEq(t, `{"ok":true,"n":12345,"text":"[secret] [secret]"}`, string(redact.New(redact.Options{Lines: true}, "true", "12345").JSON(json.RawMessage(value))))
 	require.JSONEq(t, value, string(redact.Set{}.JSON(json.RawMessage(value))))
 }
 
 func TestEachLineOfASecretIsOne(t *testing.T) {
 	t.Parallel()
-	s := redact.ByLine("line one\r\nline two\n")
+	s := redact.New(redact.Options{Lines: true}, "line one\r\nline two\n")
 	require.Equal(t, "[secret], [secret]", s.Text("line two, line one"))
 	require.Equal(t, "[secret]", s.Text("line one\r\nline two"))
 }
@@ -56,6 +56,6 @@ func FuzzValueStaysJSON(f *testing.F) {
 		if !json.Valid([]byte(value)) {
 			return
 		}
-		require.True(t, json.Valid(redact.ByLine(one, other).JSON(json.RawMessage(value))))
+		require.True(t, json.Valid(redact.New(redact.Options{Lines: true}, one, other).JSON(json.RawMessage(value))))
 	})
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// This file collects what is secret in the answers that a call receives (AddSecret), except what reads like an outcome or
+// a field name, and redacts it in texts, value trees and JSON. Short secrets only match whole strings.
+
 // Bounds of what is searched for.
 const (
 	minLine    = 8        // bytes of a line of a secret of many lines that is searched for by itself
@@ -20,15 +23,15 @@ const (
 	longText   = 1 << 10  // bytes from which on a text may have been cut
 )
 
-// SecretAnswers redacts the secret answers that one call got in what the call reports. Until it has one it
-// does nothing and costs nothing. The zero value is ready, a nil one knows no secret; it is safe for
+// SecretAnswers are the secret answers that one call got, redacted in what the call reports. Without one this
+// does nothing and costs nothing. The zero value is ready, a nil one has no secrets; it is safe for
 // concurrent use.
 type SecretAnswers struct {
 	mu    sync.Mutex // held while learning
 	known atomic.Pointer[known]
 }
 
-// known is what a learner searches for. It does not change.
+// known is what SecretAnswers search for. It does not change.
 type known struct {
 	inside map[string]struct{} // secrets that are searched for inside texts
 	whole  map[string]struct{} // short ones
@@ -38,18 +41,18 @@ type known struct {
 }
 
 // Active reports whether there is anything to redact.
-func (l *SecretAnswers) Active() bool { return l != nil && l.known.Load() != nil }
+func (a *SecretAnswers) Active() bool { return a != nil && a.known.Load() != nil }
 
 // AddSecret records the strings and numbers of a secret answer, and names of its entries that do not read
 // like names of fields. What the payload of its question contains is not secret, and neither are texts
 // that describe the answer (status, action, ids). It must be called before the tool gets the answer.
 //
 // If an answer is too large to search for, every text of the call becomes a secret.
-func (l *SecretAnswers) AddSecret(answer, question []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (a *SecretAnswers) AddSecret(answer, question []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
-	if old := l.known.Load(); old != nil {
+	if old := a.known.Load(); old != nil {
 		k.size, k.all = old.size, old.all
 		for text := range old.inside {
 			k.inside[text] = struct{}{}
@@ -78,9 +81,9 @@ func (l *SecretAnswers) AddSecret(answer, question []byte) {
 	if k.all = k.all || len(k.inside)+len(k.whole) > maxStrings || k.size > maxBytes; k.all {
 		k.inside, k.whole = nil, nil
 	}
-	k.find = New(slices.Collect(maps.Keys(k.inside))...)
+	k.find = New(Options{}, slices.Collect(maps.Keys(k.inside))...)
 	if k.all || len(k.inside)+len(k.whole) > 0 {
-		l.known.Store(k)
+		a.known.Store(k)
 	}
 }
 
@@ -179,19 +182,19 @@ func (k *known) add(text string) {
 
 // Text redacts secrets in a text. A long one may have been cut within a secret: then the rest of that is
 // redacted too.
-func (l *SecretAnswers) Text(text string) string {
-	if !l.Active() {
+func (a *SecretAnswers) Text(text string) string {
+	if !a.Active() {
 		return text
 	}
-	return l.known.Load().text(text, false)
+	return a.known.Load().text(text, false)
 }
 
 // Cut is [SecretAnswers.Text] of a text that was cut at its end.
-func (l *SecretAnswers) Cut(text string) string {
-	if !l.Active() {
+func (a *SecretAnswers) Cut(text string) string {
+	if !a.Active() {
 		return text
 	}
-	return l.known.Load().text(text, true)
+	return a.known.Load().text(text, true)
 }
 
 func (k *known) text(text string, cut bool) string {
@@ -211,11 +214,11 @@ func (k *known) text(text string, cut bool) string {
 
 // Value redacts secrets in a JSON value tree, including names of entries, and returns another one: the
 // tree itself is unchanged.
-func (l *SecretAnswers) Value(tree any) any {
-	if !l.Active() {
+func (a *SecretAnswers) Value(tree any) any {
+	if !a.Active() {
 		return tree
 	}
-	return l.known.Load().value(tree)
+	return a.known.Load().value(tree)
 }
 
 func (k *known) value(v any) any {
@@ -262,13 +265,13 @@ func (k *known) name(name string) string {
 }
 
 // JSON redacts secrets in a JSON document. One that cannot be read becomes a secret itself.
-func (l *SecretAnswers) JSON(data json.RawMessage) json.RawMessage {
-	if !l.Active() || len(data) == 0 {
+func (a *SecretAnswers) JSON(data json.RawMessage) json.RawMessage {
+	if !a.Active() || len(data) == 0 {
 		return data
 	}
 	tree, err := events.Decode(data)
 	if err == nil {
-		data, err = events.AppendJSON(nil, l.Value(tree))
+		data, err = events.AppendJSON(nil, a.Value(tree))
 	}
 	if err != nil {
 		return json.RawMessage(`"` + Replacement + `"`)

@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// A view is a text after some rounds of unescaping that remembers which bytes of the original each of its bytes comes
+// from, so that a match in the view is replaced in the original.
+
 // view is a text as it reads once something was undone, and where each of its bytes comes from.
 type view struct {
 	text     []byte

@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file implements what a tool can call while it runs. Each operation counts and names what it creates, then stores it
+// under the hold of the run (Run.do); question.go, wait.go and interaction.go have the parts of a question.
+
 // host is what one attempt of a tool can do besides computing: ask people, show surfaces, store steps. It implements
 // [tools.Host] on the journal. Numbering begins again with each attempt and each run, so that all of them come to
 // the same questions; how many a call may have is counted for all of its runs and attempts together.

@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file makes the record of a question from what a tool asks: its id, event, schema and expiry, taken from the record
+// of an earlier run where there is one. wait.go stores it and waits for the answer.
+
 // question is a question that a run asks.
 type question struct {
 	idempotency.Question

@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// This file has the state of a run, its hosts, its end (Close, end), and do, through which every operation of a host
+// writes to the journal.
+
 // Run is one run of a tool in this process, and what its attempts share. Each attempt gets a new [tools.Host]. A
 // tool that does not use its host costs no more than the struct.
 //

@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// This file wraps the host of a call: it decides which questions are secret, redacts what the tool sends, and seals the
+// results of its steps.
+
 // redactingHost is the host that a tool gets. What the tool sends through it contains no secret that the call has
 // received, and the results of its steps are sealed.
 type redactingHost struct {

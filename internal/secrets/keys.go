@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// This file has the key ring: its text form, the key that seals, and the former keys that still open. seal.go uses it,
+// key_file.go reads and writes its file.
+
 // Sizes and bounds of keys.
 const (
 	keySize = 32  // bytes

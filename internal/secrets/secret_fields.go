@@ -8,6 +8,10 @@ import (
 	"unicode"
 )
 
+// This file decides for one entry of a document whether it marks a secret: by a name with a value that sets it
+// (marksSecret), or by a kind of field such as password (kindOfSecret). The words are compared in lower case without
+// anything but letters and digits. secret_question.go finds the entries.
+
 // What frontends mark a password field with. All names and kinds are as [word] has them, and are
 // looked for anywhere in a name or kind: isPasswordField, android:inputType, ui-widget.
 //

@@ -17,12 +17,19 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file decides when a payload becomes a blob and under which name. A name contains the record and the hash of the
+// content, so storing the same payload again is harmless; one that may expire before its record is stored again.
+// blobs_write.go has the writes, blobs_read.go the reads.
+
 // InlineLimit is the largest payload in bytes that a record holds itself; a larger one is
 // stored as a blob before the record that names it.
 const InlineLimit = 256 << 10
 
-// headroom is what subject and headers of a message may take of max_payload, in bytes.
-const headroom = 8 << 10
+// maxData returns how many bytes of data a message can hold besides its subject and headers.
+func maxData(nc *nats.Conn) int {
+	const headroom = 8 << 10
+	return int(nc.MaxPayload()) - headroom
+}
 
 // BlobStore holds payloads that are too large for a record. [Blobs] is the real one.
 type BlobStore interface {
@@ -60,8 +67,8 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 	return &Blobs{nc: nc, js: writes, store: store, bucket: space.BlobsBucket()}, nil
 }
 
-// MaxMessage is how many bytes of data a message can hold besides its subject and headers.
-func (b *Blobs) MaxMessage() int { return int(b.nc.MaxPayload()) - headroom }
+// MaxMessage is how many bytes of data a message can hold.
+func (b *Blobs) MaxMessage() int { return maxData(b.nc) }
 
 // Inline implements [BlobStore].
 func (b *Blobs) Inline(size int) bool { return size <= min(InlineLimit, b.MaxMessage()/2) }

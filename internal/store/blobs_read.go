@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Blobs are read from any replica first. Only what the replica lacks, or has with another hash, is read from the leader
+// chunk by chunk, and only the leader decides that a blob is gone.
+
 // Read returns a blob with a name and a hash in hex. It fails with [ErrBlobGone] only if the leader lacks it.
 func (b *Blobs) Read(ctx context.Context, name, sum string) ([]byte, error) {
 	return b.get(ctx, name, sum)

@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
+// A blob is written as new chunks, then as the entry that refers to them, and the chunks of the earlier content are
+// removed last. So a name refers to a complete content at any time.
+
 // chunk is how much of a blob a message holds at most, in bytes.
 const chunk = 128 << 10
 

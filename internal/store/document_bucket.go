@@ -56,7 +56,7 @@ func (b *documentBucket) Write(ctx context.Context, key string, data []byte, rev
 func (b *documentBucket) Name() string { return b.kv.Bucket() }
 
 // Limit implements [Documents].
-func (b *documentBucket) Limit() int { return int(b.nc.MaxPayload()) - headroom }
+func (b *documentBucket) Limit() int { return maxData(b.nc) }
 
 // deleted reports whether a message marks the end of a key of a bucket.
 func deleted(m *jsapi.Message) bool {

@@ -11,7 +11,11 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/pause"
 )
+
+// This file decides how long work on blobs and documents is repeated: until there is an outcome (Retries), at most as
+// long as the lease and the tools of the worker permit (Context), and not at all if a bucket refuses it for good (Refused).
 
 // Pauses of work outside the journal, that is, on blobs and context variables.
 const (
@@ -72,14 +76,7 @@ func (r Retries) pause(ctx context.Context) error {
 	if r.Pause != nil {
 		return r.Pause(ctx)
 	}
-	t := time.NewTimer(writePause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, writePause)
 }
 
 // Context returns the context of work outside the journal: it ends with the lease, and soon after the context of

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -47,10 +47,8 @@ func ConfirmLeaseHeld(js jetstream.JetStream, space subjects.Space) func(context
 		if err != nil || held || seen {
 			return held, err
 		}
-		select {
-		case <-time.After(presence.Again):
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
+		if err := pause.For(ctx, presence.Again); err != nil {
+			return false, err
 		}
 		held, _, err = findLease(ctx, js, l)
 		return held, err

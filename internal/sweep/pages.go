@@ -14,6 +14,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file stores what sweeps know of open turns: in the bucket of context variables for the sweeps of workers
+// (KVPages), in memory for one sweep of a whole journal (MemoryPages). A KVPages acquires a page before it writes it, so
+// that two sweeps at the same time do not overwrite each other's pages.
+
 // Bounds of the pages.
 const (
 	pageTurns = 500     // in a page: a key has 512 bytes at most

@@ -18,6 +18,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file has the settings of a sweep and what concerns a single turn: its condition (Check), which needs the journal
+// and the stream of its lease, and its resume (Resume).
+
 // Bounds of a sweep.
 const (
 	// Rate is how many headers a second a sweep reads, and how many turns it checks.

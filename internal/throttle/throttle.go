@@ -110,3 +110,9 @@ func (l *Lines) sweep(now time.Time) bool {
 	}
 	return len(l.known) < maxKeys
 }
+
+// Cut bounds a subject or an id for the log, at 200 bytes.
+func Cut(text string) string {
+	const most = 200
+	return text[:min(len(text), most)]
+}

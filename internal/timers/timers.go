@@ -20,6 +20,9 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
+// This file routes the messages that schedules deliver (Handle), and runs the sweep: one message for all workers, which
+// each sweep schedules again (schedule) when it ends.
+
 // Timers handles what schedules deliver. There is one message for sweeps: the worker that receives it sweeps, so that
 // one worker does at a time, continues from what the last one has left in Pages, and schedules it again. The end of
 // the time to answer a question is passed to the workers of its pool, any number at a time. All exported fields are

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/store"
 )
 
+// This file has the changes of one tool run: as the run collects them (Delta), as they are on their way to the document
+// (Change), and as a record of the journal stores them (Encode, DecodeDelta).
+
 // Delta is what a tool changed in the context variables of its chat.
 type Delta struct {
 	Set    map[string]any `json:"set,omitempty"`

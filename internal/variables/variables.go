@@ -15,6 +15,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file reads and writes documents: each operation reads the current revision, changes it in memory with the rules of
+// document.go, and replaces it by compare-and-set, repeated until that succeeds (update). Staged changes of turns that have
+// ended are merged on the way (settle).
+
 // Store holds the context variables of chats. [Variables] is the real one.
 //
 // A change is staged before the response of its turn is stored, and merged after that: the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -26,10 +27,8 @@ func (w *Worker) awaitTools(ctx context.Context) error {
 		if w.idle.Store(&err); first {
 			w.c.Logger.Error("no turns are taken until a tool can run", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(toolsRetry):
+		if err := pause.For(ctx, toolsRetry); err != nil {
+			return err
 		}
 		// Signatures are read by the interpreter that was missing.
 		if set, err := bindings.Load(ctx, w.tools.options()); err == nil && !set.Equal(w.Bindings()) {

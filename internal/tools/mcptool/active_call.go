@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -172,7 +173,7 @@ func (u *activeCall) progress(p *mcp.ProgressNotificationParams) {
 		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
 	}
 	// A report that cannot be delivered does not fail the call.
-	_ = u.call.Host.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
+	_ = u.call.Host.Progress(u.ctx, tools.Progress{Percent: percent, Message: excerpt.Line(u.redact(p.Message), maxText)})
 }
 
 // meta identifies the call for the server: see [MetaIdempotencyKey] and the keys after it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -108,7 +109,7 @@ func ask(ctx context.Context, op string, host tools.Host, name string, number in
 // question makes a question of a request of a server. A form is answered by its object, a
 // page to visit by true; null declines either.
 func question(op string, p *mcp.ElicitParams) (tools.Question, error) {
-	shows := map[string]any{"component_type": Component, "message": cut(p.Message, maxMessage), "mode": "form"}
+	shows := map[string]any{"component_type": Component, "message": excerpt.Of(p.Message, maxMessage), "mode": "form"}
 	schema := json.RawMessage(`{"type":["boolean","null"]}`)
 	if p.Mode == modeURL || p.URL != "" {
 		shows["mode"], shows["url"] = modeURL, p.URL // shown, never fetched
@@ -244,7 +245,7 @@ func (r *round) name(key string) string {
 	name := key
 	if len(key) > maxKey {
 		sum := sha256.Sum256([]byte(key))
-		name = cut(key, maxKey) + "~" + hex.EncodeToString(sum[:8])
+		name = excerpt.Of(key, maxKey) + "~" + hex.EncodeToString(sum[:8])
 	}
 	if r.number > 1 || name == "" || strings.Contains(name, "/") {
 		name = fmt.Sprintf("%d/%s", r.number, name)

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -40,12 +41,12 @@ func (w *httpTransport) fix() string {
 func (w *httpTransport) explain(err error) string {
 	var own *events.Error
 	if outbound.Unrecognized(err) { // not MCP: the client has the reason
-		return w.client.Redact(bounded(err.Error()))
+		return w.client.Redact(excerpt.Line(err.Error(), maxText))
 	}
 	if errors.As(outbound.CallError(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
 		return own.Msg
 	}
-	return bounded(w.client.Secrets().Text(err.Error()))
+	return excerpt.Line(w.client.Secrets().Text(err.Error()), maxText)
 }
 
 // httpSession is the connection of one session: its requests end with it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -77,7 +78,7 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	}
 	switch {
 	case err != nil:
-		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
+		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + excerpt.Line(err.Error(), maxText), Err: err}
 	case len(violations) > 0:
 		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violations[0].String())
 	}
@@ -92,7 +93,7 @@ func failure(u *activeCall, r *mcp.CallToolResult) error {
 			texts = append(texts, text.Text)
 		}
 	}
-	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.redact(strings.Join(texts, "\n")))}
+	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: excerpt.Line(u.redact(strings.Join(texts, "\n")), maxText)}
 	if e.Msg == "" {
 		e.Msg = "the server reports a failure without a reason"
 	}
@@ -117,7 +118,7 @@ func refusal(u *activeCall, err *jsonrpc.Error) error {
 	if err.Code == jsonrpc.CodeInvalidParams {
 		code = events.CodeBadArgs
 	}
-	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(u.redact(err.Message)))}
+	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, excerpt.Line(u.redact(err.Message), maxText))}
 }
 
 // protocolError returns the error of the protocol that the server has sent, nil if err is another

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
@@ -249,7 +250,7 @@ func (s *session) close(grace time.Duration, after <-chan struct{}) {
 // explain is why the session failed.
 func (s *session) explain(err error) string {
 	if version, is := strings.CutPrefix(err.Error(), "unsupported protocol version: "); is && s.link != nil {
-		return "it speaks the protocol version " + bounded(s.link.secrets().Text(version)) +
+		return "it speaks the protocol version " + excerpt.Line(s.link.secrets().Text(version), maxText) +
 			", this worker the versions from 2024-11-05 to 2026-07-28: use another version of the server"
 	}
 	if garbled := s.unreadableReason(); garbled != "" {
@@ -261,7 +262,7 @@ func (s *session) explain(err error) string {
 		}
 		return s.link.explain(err)
 	}
-	return bounded(err.Error())
+	return excerpt.Line(err.Error(), maxText)
 }
 
 // changed records that the tools have to be read again.

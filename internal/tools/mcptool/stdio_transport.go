@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/process"
 	"github.com/oneturn/oneturn/internal/redact"
@@ -69,7 +70,7 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 			secrets = append(secrets, strings.TrimPrefix(text, value.Prefix))
 		}
 	}
-	c := &child{session: s, cmd: cmd, envSecrets: redact.ByLine(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
+	c := &child{session: s, cmd: cmd, envSecrets: redact.New(redact.Options{Lines: true}, secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
 	go c.supervise()
 	if err := <-c.begun; err != nil {
 		return nil, err
@@ -150,7 +151,9 @@ func startError(err error) error {
 
 func (c *child) secrets() redact.Set { return c.envSecrets }
 
-func (c *child) explain(err error) string { return bounded(c.envSecrets.Text(err.Error())) }
+func (c *child) explain(err error) string {
+	return excerpt.Line(c.envSecrets.Text(err.Error()), maxText)
+}
 
 // Connect implements [mcp.Transport].
 func (c *child) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -239,7 +242,7 @@ func (c *child) reason() string {
 	}
 	text := "it ended (" + c.cmd.ProcessState.String() + ")"
 	if last := c.errors.LastLine(); last != "" {
-		text += "; the last that it printed: " + bounded(last)
+		text += "; the last that it printed: " + excerpt.Line(last, maxText)
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
@@ -116,7 +117,7 @@ func (s *session) unreadableReason() string {
 // notJSON is why a text is not JSON.
 func notJSON(text []byte) string {
 	if _, why := target.JSON(text); why != "" {
-		return bounded(why)
+		return excerpt.Line(why, maxText)
 	}
 	return "it cannot be read"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -19,6 +20,7 @@ const (
 	statusHeader = "Status" // of messages that the server makes
 	noResponders = "503"
 	maxErrorText = 4 << 10 // bytes of a service's error that count
+	maxCode      = 64      // bytes of its codes
 )
 
 // header returns a header by its name, in the exact spelling if there is one, else in other letter case:
@@ -96,13 +98,13 @@ func (c *conversation) failed(m *nats.Msg) error {
 	if sent == "" && text == "" && fine(status) {
 		return nil
 	}
-	text = cmp.Or(text, failureText(m), "the service failed"+map[bool]string{true: " with status " + cut(status)}[status != ""])
-	text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
+	text = cmp.Or(text, failureText(m), "the service failed"+map[bool]string{true: " with status " + excerpt.Of(status, maxCode)}[status != ""])
+	text = excerpt.Of(text, maxErrorText)
 	code, retryable := ofStatus(status)
 	if sent != "" {
 		code, retryable = c.codeOf(sent)
 	}
-	err := wrap(c.op, code, text, &ServiceError{Code: cut(sent), Status: cut(status)})
+	err := wrap(c.op, code, text, &ServiceError{Code: excerpt.Of(sent, maxCode), Status: excerpt.Of(status, maxCode)})
 	if retryable {
 		wait, _ := target.RetryAfter(header(h, target.HeaderRetryAfter))
 		return tools.RetryAfter(err, wait)
@@ -171,22 +173,12 @@ func (e *ServiceError) Error() string {
 	return "service error " + strings.TrimSpace(e.Code+" "+e.Status)
 }
 
-func cut(code string) string {
-	const most = 64
-	return strings.ToValidUTF8(code[:min(len(code), most)], "")
-}
-
 // refuse answers an operation of a service with an error, in the form of a service's errors.
 func refuse(conn *nats.Conn, reply string, code events.Code, text string) error {
 	m := nats.NewMsg(reply)
 	m.Header[target.HeaderErrorCode] = []string{string(code)}
 	m.Header[micro.ErrorCodeHeader] = []string{"409"}
-	m.Header[micro.ErrorHeader] = []string{strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text[:min(len(text), maxErrorText)])}
+	m.Header[micro.ErrorHeader] = []string{excerpt.Line(text, maxErrorText)}
 	if err := conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("answer a service: %w", err)
 	}

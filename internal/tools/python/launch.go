@@ -110,7 +110,7 @@ func (c *child) supervise(started chan<- error) {
 
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
-	envSecrets := redact.ByLine(secrets...)
+	envSecrets := redact.New(redact.Options{Lines: true}, secrets...)
 	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, callOf: c.callOf, envSecrets: envSecrets, scrub: c.scrub}
 	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, callOf: c.callOf, envSecrets: envSecrets, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
