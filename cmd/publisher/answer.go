@@ -21,6 +21,10 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
+// Answering: answerQuestion reads the answer, finds the question with the help of a worker (answer) or, if none
+// runs, in the journal (answerStored), publishes, and prints the result. With --wait it then waits for the end of
+// the turn. The answer may be secret: it is in no error and no log.
+
 // sender is the user and the tenant of an answer.
 type sender struct {
 	App      string `flag:"app" default:"default" help:"Tenant of the question."`

@@ -7,4 +7,10 @@
 //
 // Exit codes: 0 if everything was published and, with --wait, every turn succeeded; 1 if not; 2 for wrong
 // usage or configuration; 130 if a second signal ended it.
+//
+// # Files
+//
+// main.go has the command. publish.go publishes files, which input.go splits into events. answer.go answers questions;
+// without a worker, with what answer_without_worker.go reads in the journal. cancel.go requests the end of a turn;
+// cancel_warning.go finds out whether it is claimed. print.go prints receipts and outcomes. example.go prints turns.
 package main

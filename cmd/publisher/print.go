@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// What publish, answer and cancel print: a receipt for each message, or with --wait an outcome for each turn, as a
+// JSON line or for people. One printer serves all goroutines that wait; it also counts, for the summary and the
+// exit code. Texts at the end of the file name the fix when nothing happens to a turn.
+
 // receipt is the JSON of one published message.
 type receipt struct {
 	Turn      string `json:"turn"`

@@ -22,6 +22,10 @@ import (
 	"github.com/oneturn/oneturn/internal/denied"
 )
 
+// Publishing: publishFiles connects (open, limit: also for answer and cancel) and passes each file to a
+// publication, which checks every event before it publishes it. With --wait a goroutine waits for each turn,
+// maxPending of them at most: publishing continues when one has ended.
+
 // extras are the settings that only publish has.
 type extras struct {
 	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Omit the Nats-Msg-Id, by which the server drops duplicates within a second: then only the workers recognize duplicates."`

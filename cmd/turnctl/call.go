@@ -25,6 +25,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A call is made of the same parts as in a worker: the binding gives the tool, the call and the arguments
+// (internal/run), and the engine runs it. Only the host is another one (call_host.go), and there is no journal:
+// nothing is stored, and limits and caches are not applied.
+
 // callSettings configure turnctl call.
 //
 //nolint:tagalign // the flag comes first and the help last, as in package config

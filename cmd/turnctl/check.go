@@ -14,6 +14,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
+// The command reads the folder as a worker does, but runs nothing in it (inspect; load is for commands that run
+// tools), makes a report (check_report.go) and prints it (check_text.go). With --explain or --schema it prints
+// something else instead.
+
 // checkSettings configures turnctl check. Interpreter and environment are chosen as the
 // worker does.
 //

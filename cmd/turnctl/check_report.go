@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
+// The report has the bindings and diagnostics of the folder by workflow, and adds checks that need this machine:
+// whether the interpreter runs and finds the imported modules, and whether environment variables that the tools
+// read are set and passed to them. Their findings are diagnostics, too.
+
 // report is the output of turnctl check. Its JSON shape is stable: fields are only added.
 type report struct {
 	Workflows   []workflowReport      `json:"workflows"`

@@ -13,6 +13,10 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// The text of a report: for each workflow its bindings as a table, the rules of each tool below its row, then the
+// diagnostics. Warnings and infos with the same cause are one entry unless -v is set. Every line fits the width
+// where it can be broken.
+
 // text prints the report for people. Files are named as in JSON: relative to the checked
 // folder.
 func (r *report) text(w io.Writer) {

@@ -19,6 +19,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// All subcommands read dead letters here: deadLetters lists the headers of the newest, open reads one with its
+// bytes, and content reads the bytes from their blob if they were too large for the dead letter. What a dead
+// letter names comes from clients: blobs are only read if they belong to it.
+
 func (a *app) dead() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead",

@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// The list has the headers of dead letters; identify also reads their contents, because only they name the turn.
+// Contents that cannot be read leave the columns empty.
+
 func (a *app) deadLs() *cobra.Command {
 	var cfg config.Turnctl
 	var f deadFilter

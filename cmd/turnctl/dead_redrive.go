@@ -19,6 +19,10 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// Redrive publishes first and deletes after the inbound stream has stored the message, so that an interruption
+// leaves a duplicate and loses nothing. Dead letters that are certain to fail again are refused (whyFutile). Drop
+// only deletes. Both print what happened to each dead letter.
+
 // redriveSettings selects dead letters and the subject and run id to publish them with.
 type redriveSettings struct {
 	deadFilter

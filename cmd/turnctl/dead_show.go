@@ -19,6 +19,9 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// Show prints the headers of one dead letter and, with --payload, its bytes: as JSON if they are JSON, else in
+// base64 for programs and escaped line by line for people.
+
 func (a *app) deadShow() *cobra.Command {
 	var cfg config.Turnctl
 	var payload bool

@@ -18,4 +18,25 @@
 // Exit codes: 0 success, 1 errors were found or the work failed, 2 the command line or the settings are
 // invalid. Errors go to standard error, once; results to standard output, as
 // text or, with -o json, as one JSON document.
+//
+// # Files
+//
+// Each command is a method of app that returns a cobra command, next to the type of its output. A type of output has
+// the JSON of the command in its tags and the text for people in a method text. NAME.go has the command NAME, or the
+// command group NAME; NAME_*.go the subcommands and what they need.
+//
+//   - Start: main.go (app, the command tree, exit codes), connect.go (the connection to a server, its journal).
+//   - Output: output.go (JSON or text, ids and texts from outside, times, sizes), table.go (tables that fit the width).
+//   - Folders of workflows: check.go with check_report.go (the checks), check_text.go, check_env.go (variables of tools and
+//     .env files), check_module_names.go (files named like Python modules) and check_explain.go (--explain). tools.go
+//     (tools ls) with tools_row.go (one tool as it is listed), tools_location.go (where its code is), tools_schema.go
+//     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.
+//   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
+//   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
+//     show.go with turn_report.go (a turn as read from the journal), show_text.go and show_not_found.go. repair.go.
+//   - Questions: questions.go with question_report.go (a question as read from the journal), questions_find.go (by its id),
+//     questions_ls.go, questions_show.go, questions_end.go (expire and cancel).
+//   - Dead letters: dead.go (reads them), dead_ls.go, dead_show.go, dead_redrive.go (redrive and drop).
+//   - Servers: provision.go. doctor.go with doctor_checks.go (server, streams, queues, clock),
+//     doctor_unconsumed_messages.go and doctor_workers.go. nats_config.go. secret_key.go.
 package main

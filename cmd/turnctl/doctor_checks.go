@@ -18,6 +18,9 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
+// The checks of the server and of what is stored on it, in the order in which examine runs them. Each adds its
+// findings under a stable name. A check whose stream is missing adds nothing: the check of streams reports that.
+
 const (
 	maxSkew   = 5 * time.Second // of the clocks, beyond what a request takes
 	highWater = 85              // percent of a limit that is nearly used up

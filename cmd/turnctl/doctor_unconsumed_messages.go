@@ -14,6 +14,10 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// This check compares the subjects of stored inbound messages with the filters of the consumers: a message that no
+// consumer selects is never handled, and one whose consumer no worker pulls from waits. Both are found without
+// reading a message.
+
 const (
 	maxSubjects = 100_000 // of waiting messages that are checked
 	maxPools    = 50      // whose consumers are read

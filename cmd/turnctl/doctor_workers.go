@@ -19,6 +19,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Workers serve the request API as a NATS service, whose statistics have their state. Doctor requests the
+// statistics of all, counts the responses until none follows for answerWait, and groups those that are not ready
+// by reason.
+
 const (
 	answerWait = 500 * time.Millisecond // for another worker after the last response
 	maxAnswers = 1000                   // workers that are counted

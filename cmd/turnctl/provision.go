@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Provision and doctor share planOf, which makes the plan from the settings, and tier, which reads which failures
+// the records survive. Provision applies the plan, or with --dry-run prints how the server differs from it.
+
 // provisioned is the output of turnctl provision.
 type provisioned struct {
 	DryRun   bool                `json:"dry_run"`

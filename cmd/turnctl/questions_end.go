@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Both commands publish a message, an expiry or a cancel request, and let a worker decide it by the rules of the
+// journal: they never write to the journal. Then they read the turn until it shows the outcome (until), and print
+// it. The exit code is 0 only if the requested end has happened.
+
 // endTimeout bounds the wait for a worker to end a question, and endPoll is how often its turn is read.
 const (
 	endTimeout = 10 * time.Second

@@ -20,6 +20,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Repair runs the sweep of the workers (internal/sweep) once, with its rules and its store of pages in memory:
+// over all turns, or for one that is named. For each turn that needs it a resume is published, unless --dry-run is
+// set; a worker ends the turn.
+
 // repairSettings selects what to repair.
 type repairSettings struct {
 	scope       sweep.Scope

@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// The text of a turn report: the state as a sentence (meaning), the facts, the records in order, and then the call, the
+// questions and the response. All ids and values come from outside and are cleaned before they are printed.
+
 // meaning explains the state in a sentence.
 func (l *turnReport) meaning() string {
 	var text string

@@ -15,6 +15,10 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// The settings here are shared by commands that find tools (toolSettings) and by those that ask services and
+// servers (liveSettings). tools ls prints a row for each tool (tools_row.go), also if a manifest has errors: they
+// go to standard error, because tools with errors have no row.
+
 // toolSettings locate tools and their servers, as for the worker.
 //
 //nolint:tagalign // the flag comes first and the help last, as in package config

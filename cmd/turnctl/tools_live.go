@@ -21,6 +21,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A box is the toolbox of a worker for one command, connected to NATS only if a tool needs it. With it, live asks
+// the services and servers of many rows at the same time what they offer; check --live reports what it learns as
+// diagnostics.
+
 // liveReport is the description of a tool by its service or server.
 type liveReport struct {
 	Reached     bool            `json:"reached"`

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A pin is the digest of an MCP tool as the server describes it now, next to the digest in its manifest. Tools are
+// asked with the digest of the manifest removed (unpinned), because a toolbox refuses a tool that has changed.
+
 // pin is the digest of one tool of an MCP server.
 type pin struct {
 	Workflow string `json:"workflow,omitempty"` // "" for a tool of the shared file

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// The description follows a JSON Schema to a depth of three: objects by their members, lists by their items,
+// enumerations by their first values. It is for people, never for checks.
+
 // shortSchema bounds the description of a schema in a line, in characters.
 const shortSchema = 120
 

@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// An embedded server is provisioned by the worker itself; an external one is only read, because workers have no
+// right to create streams (turnctl provision does it). In both cases the tier is read: which failures the stored
+// records survive.
+
 // natsLink is the connection to NATS, and the embedded server if the worker has one.
 type natsLink struct {
 	nc    *nats.Conn

@@ -20,6 +20,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
+// Everything that can be refused without a server is checked first: the folder, the interpreter, the address, the
+// keys. Then the parts are started in order and stopped in reverse by defer. The start is printed once the worker
+// consumes, so that a script that reads it can publish.
+
 // clientName is the name of the connection on the server.
 const clientName = "oneturn-worker"
 

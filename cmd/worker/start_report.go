@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
+// The report has what a person or a script needs next: where to publish, how durable the store is, what is bound
+// to which tool and the first errors of the manifests. Secrets are not in it: addresses come without passwords.
+
 // start is the output of a worker when it begins to consume; its fields are the JSON of -o json.
 type start struct {
 	Name      string            `json:"name"`

@@ -1,7 +1,7 @@
 // Package accounts defines rights on NATS: the accounts, users, rights, exports and imports of a set-up
-// for given tenants, pools and services, as values (roles.go, with the rules for names in names.go). It
-// prints them as a configuration of nats-server ([Config]) and as commands of nsc for servers with JWTs
-// ([NSC]). It does no I/O.
+// for given tenants, pools and services, as values (accounts.go; roles.go with the rights of each user; names.go with
+// the rules for names). It prints them as a configuration of nats-server ([Config], config.go) and as commands of nsc for
+// servers with JWTs ([NSC], nsc.go). It does no I/O.
 //
 // NATS does not check a reply subject against the rights of the client that names it, and JetStream
 // answers to it. In one account, a client that may publish to a stream or send JetStream any request can

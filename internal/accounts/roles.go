@@ -8,6 +8,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// One function for each account, and in it one user for each role, with the subjects that it may publish and
+// subscribe. A role gets what its commands and methods use and no more: the tests in docs run them with these
+// rights.
+
 // setup makes the roles of a set-up.
 type setup struct{ Options }
 
