@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -75,21 +76,21 @@ type listing struct {
 
 // listed is one turn of a listing.
 type listed struct {
-	Seq      uint64    `json:"seq"` // of the claim
-	Time     time.Time `json:"time"`
-	App      string    `json:"app_id"`
-	Chat     string    `json:"chat_id"`
-	Run      string    `json:"run_id,omitempty"`
-	Turn     string    `json:"turn"`
-	Workflow string    `json:"workflow,omitempty"`
-	Tool     string    `json:"tool,omitempty"`
-	State    string    `json:"state"`             // running, parked, ended
-	Outcome  string    `json:"outcome,omitempty"` // of an ended one: ok, or the code, or error
-	TotalMS  *float64  `json:"total_ms"`          // claim to end, null while open
-	Owner    string    `json:"owner,omitempty"`   // worker that claimed it
-	Key      string    `json:"key"`               // for turnctl show --key
-	Reused   bool      `json:"reused,omitempty"`  // its turn key was reused: it is found by its journal key only
-	Error    string    `json:"error,omitempty"`   // what is wrong with its records
+	Seq      uint64          `json:"seq"` // of the claim
+	Time     time.Time       `json:"time"`
+	App      string          `json:"app_id"`
+	Chat     string          `json:"chat_id"`
+	Run      string          `json:"run_id,omitempty"`
+	Turn     string          `json:"turn"`
+	Workflow string          `json:"workflow,omitempty"`
+	Tool     string          `json:"tool,omitempty"`
+	State    query.TurnState `json:"state"`             // running, parked, ended
+	Outcome  string          `json:"outcome,omitempty"` // of an ended one: ok, or the code, or error
+	TotalMS  *float64        `json:"total_ms"`          // claim to end, null while open
+	Owner    string          `json:"owner,omitempty"`   // worker that claimed it
+	Key      string          `json:"key"`               // for turnctl show --key
+	Reused   bool            `json:"reused,omitempty"`  // its turn key was reused: it is found by its journal key only
+	Error    string          `json:"error,omitempty"`   // what is wrong with its records
 }
 
 func (l *listing) text(w io.Writer, want listSettings) {
@@ -167,10 +168,10 @@ func (t *listed) turnText() string {
 }
 
 func (t *listed) stateText() string {
-	if t.State == stateEnded {
+	if t.State == query.Ended {
 		return cell(t.Outcome)
 	}
-	return t.State
+	return string(t.State)
 }
 
 func (t *listed) took() string {

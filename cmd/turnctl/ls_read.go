@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -47,7 +49,7 @@ func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*l
 		if err != nil {
 			return nil, err
 		}
-		if t != nil && (!want.open || t.State != stateEnded) {
+		if t != nil && (!want.open || t.State != query.Ended) {
 			l.Turns = append(l.Turns, *t)
 		}
 	}
@@ -155,53 +157,33 @@ func (n *newest) list() []claimed {
 
 // fetch reads the events of a listed turn. It returns nil for one that expired meanwhile.
 func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
-	claim, err := s.journal.At(ctx, c.seq)
-	if errors.Is(err, idempotency.ErrNotFound) {
-		return nil, nil //nolint:nilnil // nothing to list
+	turn, err := idempotency.LoadEnds(ctx, s.journal, c.key)
+	if err == nil && turn.Response == nil { // whether it is parked is in other records
+		turn, err = idempotency.Load(ctx, s.journal, c.key)
 	}
-	if err != nil {
+	if err != nil || turn.Claim == nil || turn.Claim.Seq != c.seq {
 		return nil, err
 	}
-	t := &listed{Seq: c.seq, Time: claim.Time.UTC(), Owner: claim.Meta.Owner, Key: c.key.String(), State: stateRunning}
-	t.App, t.Chat, t.Turn = shown(c.key.App), shown(c.key.Chat), shown(c.key.Turn)
-	fact := newRecordFact(&claim, claim.Time)
-	var call events.ToolCall
-	if read(&claim, &fact, events.KindToolCall, &call) {
-		t.App, t.Chat, t.Run, t.Turn = call.AppID, call.ChatID, call.RunID, call.Turn
-		t.Workflow, t.Tool, t.Reused = call.WorkflowName, call.ToolName, reused(c.key, call.RunID, call.Turn)
+	l := newTurnReport(turn, false)
+	t := &listed{
+		Seq: c.seq, Time: turn.Claim.Time.UTC(), Owner: turn.Claim.Meta.Owner, Key: l.Key, App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn,
+		Workflow: l.Workflow, Tool: l.Tool, State: l.State, Reused: l.Call != nil && reused(c.key, l.Run, l.Turn),
 	}
-	t.Error = fact.Error
-	response, err := s.journal.Last(ctx, c.key.Public(events.KindToolResponse))
-	former := err == nil && response.Former(claim.Seq)
-	switch {
-	case errors.Is(err, idempotency.ErrNotFound), former:
-		turn, err := idempotency.Load(ctx, s.journal, c.key)
-		if err != nil {
-			return nil, err
-		}
-		if t.State = stateOf(turn); turn.Response == nil {
-			return t, nil
-		}
-		response = *turn.Response // it has ended between the two reads
-	case err != nil:
-		return nil, err
+	for i := range l.Records {
+		t.Error = cmp.Or(l.Records[i].Error, t.Error)
 	}
-	t.State = stateEnded
-	took := milliseconds(response.Time.Sub(claim.Time))
-	t.TotalMS = &took
-	fact = newRecordFact(&response, claim.Time)
-	var end events.ToolResponse
-	if read(&response, &fact, events.KindToolResponse, &end) {
-		t.Outcome = outcome(&end)
+	if turn.Response != nil {
+		took := milliseconds(turn.Response.Time.Sub(turn.Claim.Time))
+		t.TotalMS = &took
 	}
-	if fact.Error != "" {
-		t.Error = fact.Error
+	if l.Response != nil {
+		t.Outcome = l.Response.outcome()
 	}
 	return t, nil
 }
 
 // outcome names how a turn ended.
-func outcome(r *events.ToolResponse) string {
+func (r *answerFacts) outcome() string {
 	switch {
 	case r.Code != "":
 		return string(r.Code)

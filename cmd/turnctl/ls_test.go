@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -47,7 +48,7 @@ TIME a t4 Hello greet running - worker-1
 	require.Contains(t, ok(t, d.Server, "ls", "--open", "--chat", "b"), "no open turn in the last 1h of chat b")
 
 	l := decode[listing](t, d.Server, "ls", "--limit", "1").Turns[0]
-	require.Equal(t, stateRunning, l.State)
+	require.Equal(t, query.Running, l.State)
 	require.Nil(t, l.TotalMS)
 	require.Equal(t, "t4", decode[turnReport](t, d.Server, "show", "--key", l.Key).Turn)
 }

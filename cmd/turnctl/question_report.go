@@ -5,49 +5,42 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// States of a question.
-const (
-	askOpen       = "open"
-	askDecided    = "decided" // by an answer whose record has no details
-	askClosed     = "closed"  // the turn has ended with it open
-	askUnreadable = "unreadable"
-	outcomeParked = "parked"
 )
 
 // question is one question as recorded in the journal, without its answer.
 type question struct {
-	Seq         uint64    `json:"seq"`
-	ToolCallID  string    `json:"tool_call_id"`
-	App         string    `json:"app_id"`
-	Chat        string    `json:"chat_id"`
-	Run         string    `json:"run_id,omitempty"`
-	Turn        string    `json:"turn"`
-	Workflow    string    `json:"workflow,omitempty"`
-	Agent       string    `json:"agent,omitempty"`
-	Tool        string    `json:"tool,omitempty"`
-	Interaction string    `json:"interaction,omitempty"` // ui_tool, input_request
-	Component   string    `json:"component,omitempty"`
-	Display     string    `json:"display,omitempty"`
-	User        string    `json:"user_id,omitempty"` // the only user that may answer
-	Secret      bool      `json:"secret,omitempty"`
-	State       string    `json:"state"` // open, answered, expired, cancelled, decided, closed, unreadable
-	AskedAt     time.Time `json:"asked_at"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero"`
-	DecidedAt   time.Time `json:"decided_at,omitzero"`
-	DecidedBy   string    `json:"decided_by,omitempty"`  // user that answered
-	TakenEpoch  int       `json:"taken_epoch,omitempty"` // of the last run that received the answer
-	Subject     string    `json:"answer_subject,omitempty"`
-	ShownBytes  int       `json:"shown_bytes"`          // of the displayed content
-	ShownBlob   string    `json:"shown_blob,omitempty"` // object with the content, if it is large
-	Key         string    `json:"key"`                  // of the turn, for turnctl show --key
-	Error       string    `json:"error,omitempty"`      // what is wrong with the record
-	Shown       any       `json:"shown,omitempty"`      // with --payload
-	Schema      any       `json:"schema,omitempty"`     // with --payload
+	Seq         uint64            `json:"seq"`
+	ToolCallID  string            `json:"tool_call_id"`
+	App         string            `json:"app_id"`
+	Chat        string            `json:"chat_id"`
+	Run         string            `json:"run_id,omitempty"`
+	Turn        string            `json:"turn"`
+	Workflow    string            `json:"workflow,omitempty"`
+	Agent       string            `json:"agent,omitempty"`
+	Tool        string            `json:"tool,omitempty"`
+	Interaction string            `json:"interaction,omitempty"` // ui_tool, input_request
+	Component   string            `json:"component,omitempty"`
+	Display     string            `json:"display,omitempty"`
+	User        string            `json:"user_id,omitempty"` // the only user that may answer
+	Secret      bool              `json:"secret,omitempty"`
+	State       api.QuestionState `json:"state"` // unreadable also if the question itself is
+	AskedAt     time.Time         `json:"asked_at"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
+	DecidedAt   time.Time         `json:"decided_at,omitzero"`
+	DecidedBy   string            `json:"decided_by,omitempty"`  // user that answered
+	TakenEpoch  int               `json:"taken_epoch,omitempty"` // of the last run that received the answer
+	Subject     string            `json:"answer_subject,omitempty"`
+	ShownBytes  int               `json:"shown_bytes"`          // of the displayed content
+	ShownBlob   string            `json:"shown_blob,omitempty"` // object with the content, if it is large
+	Key         string            `json:"key"`                  // of the turn, for turnctl show --key
+	Error       string            `json:"error,omitempty"`      // what is wrong with the record
+	Shown       any               `json:"shown,omitempty"`      // with --payload
+	Schema      any               `json:"schema,omitempty"`     // with --payload
 
 	id  string // token of the question in its turn
 	ask string // its id in its turn, "" if it is not known
@@ -57,12 +50,12 @@ type question struct {
 func newQuestion(r *idempotency.Record, fact *recordFact, payload bool) question {
 	key, _ := subjects.ParseKey(r.Key)
 	q := question{
-		Seq: r.Seq, AskedAt: r.Time.UTC(), State: askOpen, Key: key.String(), id: key.ID,
+		Seq: r.Seq, AskedAt: r.Time.UTC(), State: api.Open, Key: key.String(), id: key.ID,
 		App: shown(key.App), Chat: shown(key.Chat), Turn: shown(key.Turn), ToolCallID: shown(key.Turn) + "/" + shown(key.ID),
 	}
 	var e events.ToolCall
 	if !read(r, fact, events.KindToolCall, &e) {
-		q.State, q.Error = askUnreadable, fact.Error
+		q.State, q.Error = api.Unreadable, fact.Error
 		return q
 	}
 	q.ToolCallID, q.App, q.Chat = cmp.Or(e.ToolCallID, q.ToolCallID), cmp.Or(e.AppID, q.App), cmp.Or(e.ChatID, q.Chat)
@@ -100,42 +93,24 @@ func (l questions) find(id string) *question {
 	return nil
 }
 
-// note adds another record of a question.
-func (l questions) note(r *idempotency.Record, fact *recordFact) {
-	q := l.find(fact.ID)
-	if q == nil {
-		return
+// decided notes the state of a readable question, and when it was decided.
+func (q *question) decided(t *idempotency.Turn, asked *idempotency.QuestionState) {
+	if q.Error == "" {
+		q.State = query.StateOf(t, asked)
 	}
-	switch fact.Kind {
-	case events.RecordAck:
-		var e events.ToolCallAck
-		if read(r, fact, events.KindToolCallAck, &e) {
-			q.DecidedBy = e.UserID
-		}
-		q.decide(r)
-	case events.RecordAnswer:
-		q.decide(r)
-	case events.RecordTaken:
-		q.TakenEpoch = r.Meta.Epoch
+	if by := cmp.Or(asked.Answer, asked.Ack); by != nil {
+		q.DecidedAt = by.Time.UTC()
+	}
+	if asked.Taken != nil {
+		q.TakenEpoch = asked.Taken.Meta.Epoch
 	}
 }
 
-// decide records the outcome of a question, from its answer or its ack.
-func (q *question) decide(r *idempotency.Record) {
-	if q.DecidedAt.IsZero() {
-		q.DecidedAt = r.Time.UTC()
-	}
-	if q.State == askOpen || q.State == askDecided {
-		q.State = cmp.Or(r.Meta.Outcome, askDecided)
-	}
-}
-
-// end closes the questions that are open at the end of their turn.
-func (l questions) end() {
-	for i := range l {
-		if l[i].State == askOpen {
-			l[i].State = askClosed
-		}
+// acked notes the user that answered a question, from its ack.
+func (l questions) acked(r *idempotency.Record, fact *recordFact) {
+	var e events.ToolCallAck
+	if q := l.find(fact.ID); q != nil && read(r, fact, events.KindToolCallAck, &e) {
+		q.DecidedBy = e.UserID
 	}
 }
 
@@ -143,7 +118,7 @@ func (l questions) end() {
 func (l questions) open() int {
 	n := 0
 	for i := range l {
-		if l[i].State == askOpen {
+		if l[i].State == api.Open {
 			n++
 		}
 	}

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -51,17 +54,17 @@ has recorded it yet.`,
 		if err != nil {
 			return err
 		}
-		out := &endedQuestion{ToolCallID: q.ToolCallID, Chat: q.Chat, App: q.App, Turn: q.Turn, State: q.State, Key: q.Key}
-		if q.State == askOpen {
+		out := &endedQuestion{ToolCallID: q.ToolCallID, Chat: q.Chat, App: q.App, Turn: q.Turn, State: string(q.State), Key: q.Key}
+		if q.State == api.Open {
 			if out.Seq, err = s.expire(ctx, q); err != nil {
 				return err
 			}
 			err = s.until(ctx, l.journalKey, func(l *turnReport) bool {
 				q := l.Questions.find(q.id)
 				if q != nil {
-					out.State = q.State
+					out.State = string(q.State)
 				}
-				return q == nil || q.State != askOpen
+				return q == nil || q.State != api.Open
 			})
 			if err != nil {
 				return err
@@ -102,11 +105,11 @@ yet.`,
 		}
 		out := &endedQuestion{ToolCallID: args[0], Chat: l.Chat, App: l.App, Turn: l.Turn, Key: l.Key, turn: true}
 		ended := func(l *turnReport) bool {
-			out.State = l.State
+			out.State = string(l.State)
 			if l.Response != nil {
 				out.State = cmp.Or(string(l.Response.Code), l.Response.Status)
 			}
-			return l.State == stateEnded
+			return l.State == query.Ended
 		}
 		if !ended(l) {
 			if out.Seq, err = s.cancel(ctx, l, reason); err != nil {
@@ -148,7 +151,7 @@ func (e *endedQuestion) text(w io.Writer) {
 		fmt.Fprintf(w, "%s of chat %s is %s\n", what, id(e.Chat), id(e.State))
 	case e.Seq == 0:
 		fmt.Fprintf(w, "%s of chat %s is already %s\n", what, id(e.Chat), id(e.State))
-	case e.State == askOpen || e.State == stateRunning || e.State == stateParked || e.State == stateUnclaimed:
+	case slices.Contains([]string{string(api.Open), string(query.Running), string(query.Parked), string(query.Unclaimed)}, e.State):
 		fmt.Fprintf(w, "%s of chat %s is still %s: no worker has handled message %d yet\n", what, id(e.Chat), e.State, e.Seq)
 	default:
 		fmt.Fprintf(w, "%s of chat %s became %s first\n", what, id(e.Chat), id(e.State))

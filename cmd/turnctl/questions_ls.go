@@ -111,7 +111,7 @@ func (s *server) openQuestions(ctx context.Context, want *questionsSettings, fro
 			open.add(key, seq)
 		case key.Kind == events.RecordAck, key.Kind == events.RecordAnswer:
 			open.remove(key)
-		case key.Kind == events.KindToolResponse:
+		case key.Kind == events.RecordResponse, key.Kind == events.RecordCancel:
 			delete(open.calls, key.Key)
 		}
 	})

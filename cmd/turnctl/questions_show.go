@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/plural"
+	"github.com/oneturn/oneturn/internal/query"
 )
 
 func (a *app) questionsShow() *cobra.Command {
@@ -48,18 +50,18 @@ answer, when it expires, and its outcome. The content that the question shows is
 type shownQuestion struct {
 	question
 
-	TurnState string `json:"turn_state"`
-	Epoch     int    `json:"epoch"`
-	Owner     string `json:"owner,omitempty"`
+	TurnState query.TurnState `json:"turn_state"`
+	Epoch     int             `json:"epoch"`
+	Owner     string          `json:"owner,omitempty"`
 }
 
 // stateText is the state of a question for people.
 func (q *question) stateText() string {
-	text := q.State
+	text := string(q.State)
 	if q.DecidedBy != "" {
 		text += " by " + id(q.DecidedBy)
 	}
-	if q.State == askOpen && !q.ExpiresAt.IsZero() {
+	if q.State == api.Open && !q.ExpiresAt.IsZero() {
 		text += ", until " + second(q.ExpiresAt)
 	}
 	if q.TakenEpoch > 0 {
@@ -96,14 +98,14 @@ func (q *shownQuestion) text(w io.Writer) {
 	add("decided", at(q.DecidedAt))
 	add("shows", plural.Of(q.ShownBytes, "byte")+inBlob(q.ShownBlob))
 	add("answer to", q.Subject)
-	add("turn", q.TurnState+", turnctl show --key "+q.Key)
+	add("turn", string(q.TurnState)+", turnctl show --key "+q.Key)
 	table(w, 2, rows, 1)
 	if q.Error != "" {
 		fmt.Fprintln(w, wrap("damaged: "+clean(q.Error, 500), 2))
 	}
 	printTree(w, "shows", q.Shown)
 	printTree(w, "schema of the answer", q.Schema)
-	if q.State == askOpen {
+	if q.State == api.Open {
 		fmt.Fprintf(w, "\nto answer it: publisher answer %s %s JSON%s\n", argument(q.Chat), argument(q.ToolCallID), forApp(q.App))
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/query"
 )
 
 func ids(l questionList) []string {
@@ -115,13 +117,13 @@ schema of the answer:
 to answer it: publisher answer 'chat 1' `+asked+` JSON
 `, text)
 	q := decode[shownQuestion](t, a.Server, "questions", "show", asked)
-	require.Equal(t, askOpen, q.State)
+	require.Equal(t, api.Open, q.State)
 	require.Nil(t, q.Shown)
-	require.Equal(t, stateParked, q.TurnState)
+	require.Equal(t, query.Parked, q.TurnState)
 
 	a.answer(id, "1")
 	q = decode[shownQuestion](t, a.Server, "questions", "show", asked)
-	require.Equal(t, "answered", q.State)
+	require.Equal(t, api.Answered, q.State)
 	require.Equal(t, "ada", q.DecidedBy)
 	require.NotZero(t, q.DecidedAt)
 	require.Contains(t, ok(t, a.Server, "questions", "show", asked), "\nanswered by ada\n")
@@ -203,7 +205,7 @@ func TestShowListsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
 	a.answer(id, "1")
 	require.NoError(t, a.journal.Take(t.Context(), a.holds[id], "1"))
 	l := decode[turnReport](t, a.Server, "show", "c", "t1")
-	require.Equal(t, stateRunning, l.State)
+	require.Equal(t, query.Running, l.State)
 	require.Contains(t, normal(ok(t, a.Server, "show", "c", "t1")), `
 questions:
  tool_call_id asked tool user state
@@ -227,7 +229,7 @@ func TestQuestionsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.
 		a.park(id, "1")
 	}
 	require.Equal(t, "turn job/1 of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", "job/1/1"))
-	require.Equal(t, stateParked, decode[turnReport](t, a.Server, "show", "c", "job").State)
+	require.Equal(t, query.Parked, decode[turnReport](t, a.Server, "show", "c", "job").State)
 
 	// The second data of a turn key runs under a separate key.
 	const fingerprint = "0123456789abcdef"

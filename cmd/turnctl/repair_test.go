@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -62,7 +63,7 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 		require.Equal(t, turn, out.Turns[i].Turn)
 		require.Equal(t, sweep.TurnOrphaned, out.Turns[i].Condition)
 		require.Zero(t, out.Turns[i].ResumeSeq)
-		require.Equal(t, stateRunning, decode[turnReport](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
+		require.Equal(t, query.Running, decode[turnReport](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
 	}
 	require.Contains(t, ok(t, d.Server, "repair", "a", "held"), "held")
 
@@ -71,12 +72,12 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 		var l turnReport
 		require.Eventually(t, func() bool {
 			l = decode[turnReport](t, d.Server, "show", chat, turn)
-			return l.State == stateEnded
+			return l.State == query.Ended
 		}, 10*time.Second, 10*time.Millisecond)
 		return &l
 	}
 	require.True(t, ended("b", "t2").Response.Success)
-	require.Equal(t, stateRunning, decode[turnReport](t, d.Server, "show", "a", "t1").State, "the other chat was left alone")
+	require.Equal(t, query.Running, decode[turnReport](t, d.Server, "show", "a", "t1").State, "the other chat was left alone")
 	named := decode[repaired](t, d.Server, "repair", "a", "t1")
 	require.Positive(t, named.Turns[0].ResumeSeq)
 	require.Equal(t, events.CodeInterrupted, ended("a", "t1").Response.Code)

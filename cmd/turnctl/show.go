@@ -106,7 +106,7 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 		return nil, errNoRecord
 	}
 	lease := ""
-	if stateOf(turn) == stateRunning {
+	if query.StateOfTurn(turn) == query.Running {
 		lease = s.leaseMessage(ctx, turn.Lease)
 	}
 	if lease == leaseGone { // it may have ended between the two reads
@@ -124,7 +124,7 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 	for _, k := range reuses {
 		l.Reuses = append(l.Reuses, k.String())
 	}
-	if l.State == stateRunning {
+	if l.State == query.Running {
 		l.LeaseMessage = lease
 	}
 	l.Meaning = l.meaning()

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -44,7 +45,7 @@ response: ok, 1 attempt, tool N ms, claim to end N ms, payload of 25 bytes
 `, normal(ok(t, d.Server, "show", "chat 1", "t1")))
 
 	l := decode[turnReport](t, d.Server, "show", "chat 1", "t1")
-	require.Equal(t, stateEnded, l.State)
+	require.Equal(t, query.Ended, l.State)
 	require.Nil(t, l.Call.Args, "values come with --payload only")
 	require.Nil(t, l.Response.Payload)
 	require.Len(t, l.Fingerprint, 64)
@@ -88,7 +89,7 @@ func TestShowNamesTheOwnerOfARunningTurn(t *testing.T) {
 	d := newWorkerServer(t)
 	d.publish(t, turnID("c", "", "t"), "slow")
 	l := decode[turnReport](t, d.Server, "show", "c", "t")
-	require.Equal(t, stateRunning, l.State)
+	require.Equal(t, query.Running, l.State)
 	require.Equal(t, "worker-1", l.Owner)
 	require.Equal(t, leaseThere, l.LeaseMessage)
 	require.Contains(t, l.Meaning, "worker worker-1 has claimed it")
@@ -117,7 +118,7 @@ func TestShowKnowsEveryState(t *testing.T) {
 	}
 
 	record(t, s, key("cancelled").Public("cancel"), header(), `{}`)
-	require.Equal(t, stateUnclaimed, state("cancelled").State)
+	require.Equal(t, query.Unclaimed, state("cancelled").State)
 
 	record(t, s, key("gone").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/99/1"), call)
 	gone := state("gone")
@@ -126,12 +127,12 @@ func TestShowKnowsEveryState(t *testing.T) {
 
 	record(t, s, key("parked").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/1/1"), call)
 	record(t, s, key("parked").Private("park", "1"), header(idempotency.HeaderOutcome, "parked"), `{"secret":"no"}`)
-	require.Equal(t, stateParked, state("parked").State)
+	require.Equal(t, query.Parked, state("parked").State)
 	require.NotContains(t, ok(t, s, "show", "c", "parked", "--payload"), "secret")
 
 	record(t, s, key("parked").Private("takeover", "2"), header(idempotency.HeaderEpoch, "2", idempotency.HeaderOwner, "w2", idempotency.HeaderLease, "ONETURN_IN/2/1"), ``)
 	again := state("parked")
-	require.Equal(t, stateRunning, again.State)
+	require.Equal(t, query.Running, again.State)
 	require.Equal(t, "w2", again.Owner)
 	require.Equal(t, 2, again.Epoch)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/internal/plural"
+	"github.com/oneturn/oneturn/internal/query"
 )
 
 // The text of a turn report: the state as a sentence (meaning), the facts, the records in order, and then the call, the
@@ -18,16 +19,16 @@ import (
 func (l *turnReport) meaning() string {
 	var text string
 	switch l.State {
-	case stateEnded:
+	case query.Ended:
 		text = "the response is stored and final"
 		if l.Response == nil {
 			text = "the response is stored but unreadable: readers get state_corrupt"
 		}
-	case stateParked:
+	case query.Parked:
 		text = l.parkedMeaning()
-	case stateUnclaimed:
+	case query.Unclaimed:
 		text = "no worker has claimed it yet"
-	case stateRunning:
+	case query.Running:
 		text = l.runningMeaning()
 	}
 	if l.Damaged {
@@ -71,7 +72,7 @@ func (l *turnReport) text(w io.Writer) {
 	if l.Run != "" {
 		fmt.Fprintf(w, ", run %s", id(l.Run))
 	}
-	fmt.Fprintf(w, "\n%s\n\n", wrap(l.State+": "+clean(l.Meaning, 500), 0))
+	fmt.Fprintf(w, "\n%s\n\n", wrap(string(l.State)+": "+clean(l.Meaning, 500), 0))
 	table(w, 2, l.facts(), 1)
 	fmt.Fprintln(w)
 	l.recordsText(w)

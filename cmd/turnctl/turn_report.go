@@ -9,15 +9,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// States of a turn.
-const (
-	stateUnclaimed = "unclaimed"
-	stateRunning   = "running"
-	stateParked    = "parked"
-	stateEnded     = "ended"
 )
 
 // States of the message that the lease of a running turn is for.
@@ -29,34 +22,34 @@ const (
 
 // turnReport is the output of turnctl show: one turn with all its records.
 type turnReport struct {
-	Key          string       `json:"key"`
-	App          string       `json:"app_id"`
-	Chat         string       `json:"chat_id"`
-	Run          string       `json:"run_id,omitempty"`
-	Turn         string       `json:"turn"`
-	State        string       `json:"state"` // unclaimed, running, parked, ended
-	Meaning      string       `json:"meaning"`
-	Damaged      bool         `json:"damaged,omitempty"` // a record cannot be read
-	Workflow     string       `json:"workflow,omitempty"`
-	Agent        string       `json:"agent,omitempty"`
-	Tool         string       `json:"tool,omitempty"`
-	ToolCallID   string       `json:"tool_call_id,omitempty"`
-	Effect       string       `json:"effect,omitempty"`
-	Owner        string       `json:"owner,omitempty"` // of the newest epoch
-	Epoch        int          `json:"epoch"`
-	Lease        string       `json:"lease,omitempty"`         // of the newest epoch: stream/sequence/delivery
-	LeaseMessage string       `json:"lease_message,omitempty"` // of a running turn: there, gone, unknown
-	Verdict      string       `json:"verdict,omitempty"`       // why the turn was rejected before its tool
-	CancelReason string       `json:"cancel_reason,omitempty"` // of the cancel request
-	Binding      string       `json:"binding,omitempty"`       // digest of the manifests that bound the tool
-	Fingerprint  string       `json:"fingerprint,omitempty"`
-	Trace        string       `json:"traceparent,omitempty"`
-	Reuses       []string     `json:"reuses,omitempty"` // keys of turns that reused its turn key with other data
-	Call         *callFacts   `json:"call"`
-	Questions    questions    `json:"questions,omitempty"` // of the tool to people, in order
-	Woken        bool         `json:"woken,omitempty"`     // parked, and its answer is stored
-	Response     *answerFacts `json:"response"`
-	Records      []recordFact `json:"records"`
+	Key          string          `json:"key"`
+	App          string          `json:"app_id"`
+	Chat         string          `json:"chat_id"`
+	Run          string          `json:"run_id,omitempty"`
+	Turn         string          `json:"turn"`
+	State        query.TurnState `json:"state"` // unclaimed, running, parked, ended
+	Meaning      string          `json:"meaning"`
+	Damaged      bool            `json:"damaged,omitempty"` // a record cannot be read
+	Workflow     string          `json:"workflow,omitempty"`
+	Agent        string          `json:"agent,omitempty"`
+	Tool         string          `json:"tool,omitempty"`
+	ToolCallID   string          `json:"tool_call_id,omitempty"`
+	Effect       string          `json:"effect,omitempty"`
+	Owner        string          `json:"owner,omitempty"` // of the newest epoch
+	Epoch        int             `json:"epoch"`
+	Lease        string          `json:"lease,omitempty"`         // of the newest epoch: stream/sequence/delivery
+	LeaseMessage string          `json:"lease_message,omitempty"` // of a running turn: there, gone, unknown
+	Verdict      string          `json:"verdict,omitempty"`       // why the turn was rejected before its tool
+	CancelReason string          `json:"cancel_reason,omitempty"` // of the cancel request
+	Binding      string          `json:"binding,omitempty"`       // digest of the manifests that bound the tool
+	Fingerprint  string          `json:"fingerprint,omitempty"`
+	Trace        string          `json:"traceparent,omitempty"`
+	Reuses       []string        `json:"reuses,omitempty"` // keys of turns that reused its turn key with other data
+	Call         *callFacts      `json:"call"`
+	Questions    questions       `json:"questions,omitempty"` // of the tool to people, in order
+	Woken        bool            `json:"woken,omitempty"`     // parked, and its answer is stored
+	Response     *answerFacts    `json:"response"`
+	Records      []recordFact    `json:"records"`
 
 	journalKey subjects.Key
 	blobs      string // bucket of values that records only refer to
@@ -105,8 +98,9 @@ type recordFact struct {
 
 // newTurnReport reads the records of a turn. Unreadable records are reported, and the others still shown.
 func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
-	l := &turnReport{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
+	l := &turnReport{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: query.StateOfTurn(t), Records: []recordFact{}}
 	l.App, l.Chat, l.Turn = shown(t.Key.App), shown(t.Key.Chat), shown(t.Key.Turn)
+	asked := t.Questions() // in the order of the records
 	for i := range t.Records {
 		r := &t.Records[i]
 		fact := newRecordFact(r, t.Records[0].Time)
@@ -120,17 +114,16 @@ func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
 		case t.Cancel != nil && r.Seq == t.Cancel.Seq:
 			l.cancel(r, &fact)
 		case fact.Kind == events.RecordAsk && !fact.Private:
-			l.Questions = append(l.Questions, newQuestion(r, &fact, payload))
-		case fact.ID != "":
-			l.Questions.note(r, &fact)
+			q := newQuestion(r, &fact, payload)
+			q.decided(t, &asked[len(l.Questions)])
+			l.Questions = append(l.Questions, q)
+		case fact.Kind == events.RecordAck:
+			l.Questions.acked(r, &fact)
 		}
 		l.Damaged = l.Damaged || fact.Error != ""
 		l.Records = append(l.Records, fact)
 	}
-	if t.Response != nil {
-		l.Questions.end()
-	}
-	l.Woken = l.State == stateParked && !t.Parked()
+	l.Woken = l.State == query.Parked && !t.Parked()
 	return l
 }
 
@@ -141,23 +134,6 @@ func shown(token string) string {
 		return token
 	}
 	return text
-}
-
-// stateOf names the state that the journal gives a turn.
-func stateOf(t *idempotency.Turn) string {
-	switch {
-	case t.Response != nil:
-		return stateEnded
-	case t.Claim == nil:
-		return stateUnclaimed
-	}
-	park := t.Key.Private(events.RecordPark, strconv.Itoa(t.Epoch))
-	for _, r := range t.Records {
-		if r.Key == park && r.Meta.Outcome == outcomeParked {
-			return stateParked
-		}
-	}
-	return stateRunning
 }
 
 func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
