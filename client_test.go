@@ -22,7 +22,7 @@ func TestClientTakesOrdinaryGoData(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for key, data := range map[string]any{
-		"struct": greeting{"Ada"}, "map": map[string]string{"name": "Ada"}, "mixed": map[string]any{"name": "Ada", "n": 1, "f": []float64{1.5}},
+		"struct": greeting{Name: "Ada"}, "map": map[string]string{"name": "Ada"}, "mixed": map[string]any{"name": "Ada", "n": 1, "f": []float64{1.5}},
 	} {
 		one := turn(key, data)
 		one.ContextVariables = map[string]any{"n": 1}

@@ -13,6 +13,18 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
+type greetingExample struct {
+	Name string `json:"name"`
+}
+
+type greetedExample struct {
+	Message string `json:"message"` // becomes the content of the response
+}
+
+func greetExample(_ context.Context, in greetingExample) (greetedExample, error) {
+	return greetedExample{"Hello, " + in.Name + "!"}, nil
+}
+
 // A worker with one Go function as its tool, and a client that publishes a turn twice and gets
 // its one response. Server and streams are there for the example: a program of yours brings a
 // connection to a server that turnctl provision has prepared.
@@ -57,7 +69,7 @@ func example() (err error) {
 	}
 
 	worker, err := oneturn.NewWorker(nc, oneturn.Config{
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})},
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", greetExample, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})},
 	})
 	if err != nil {
 		return err

@@ -250,7 +250,7 @@ func (p *parameters) fill(args, data map[string]any, exact bool) {
 	}
 }
 
-// Context returns the contents of the tool's context container: vars, and what [Binding.Vouched] returns,
+// Context returns the contents of the tool's context container: vars, and what [Binding.TrustedData] returns,
 // which wins over variables of these names. vars is not modified.
 func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) map[string]any {
 	own := b.TrustedData(t)

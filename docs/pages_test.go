@@ -100,6 +100,16 @@ func TestLinksOfAllPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestTextsOfLinksNameTheFilesOfTheirTargets finds links that follow a moved file while their text does not.
+func TestTextsOfLinksNameTheFilesOfTheirTargets(t *testing.T) {
+	t.Parallel()
+	for name, text := range pages(t) {
+		for _, m := range regexp.MustCompile("\\[`?([^\\]`]+\\.go)`?\\]\\(([^)#\\s]+)").FindAllStringSubmatch(prose(text), -1) {
+			require.True(t, strings.HasSuffix("/"+m[2], "/"+m[1]), "%s: %s leads to %s", name, m[1], m[2])
+		}
+	}
+}
+
 // TestNoPagePromisesMoreOfAToolThanThePromise keeps a phrase that is often misread next to what
 // it means here.
 func TestNoPagePromisesMoreOfAToolThanThePromise(t *testing.T) {

@@ -20,7 +20,7 @@ func expr(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
 // injected are the files in which a fault is one that a test injects.
 var injected = []string{
-	"internal/test/", "internal/mutant/", "internal/failpoint/", "docs/faults.md", "docs/faults_test.go", "docs/testing.md", "cmd/worker/release_test.go",
+	"internal/test/", "internal/failpoint/", "oneturntest/audit", "oneturntest/checker", "docs/faults.md", "docs/faults_test.go", "docs/testing.md", "cmd/worker/release_test.go",
 	"Makefile", ".ci/run",
 }
 

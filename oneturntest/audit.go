@@ -19,7 +19,7 @@ import (
 
 // AuditStream keeps every live copy, so that [Check] also sees records that were overwritten or
 // removed later.
-const AuditStream = "TURNTEST_AUDIT"
+const AuditStream = "ONETURNTEST_AUDIT"
 
 // Audit starts to keep the live copies of all public records. Call it before the first turn.
 func Audit(ctx context.Context, js jetstream.JetStream, space subjects.Space, replicas int) error {
@@ -50,7 +50,7 @@ type Facts struct {
 	// Within is how long a turn may take from when it was accepted, or from Healed if that is
 	// later: the deadline of a tool and two ack waits. 0: not checked.
 	Within time.Duration
-	Healed time.Time // when the last fault was over
+	Healed time.Time // when the last injected fault was over: a worker was replaced, a link restored
 }
 
 // Accepted is a turn that the inbound stream took.
@@ -65,7 +65,7 @@ type Accepted struct {
 // Key returns the journal key of the turn, which [Violation] and the map of [Check] use.
 func (a *Accepted) Key() string { return subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String() }
 
-// Copy is a live copy of a public record.
+// Copy is a live copy of a public record: the message that the server published to subscribers when it stored the record.
 type Copy struct {
 	Key  string
 	Seq  uint64 // sequence in the journal

@@ -266,32 +266,32 @@ func (c *checker) token(key string, t *turnFacts, epoch int, r *idempotency.Reco
 // outcome compares the response with the ledger.
 func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.Record) {
 	var asked events.ToolCall
-	var said events.ToolResponse
+	var answered events.ToolResponse
 	if err := parse(call.Data, &asked); err != nil {
 		c.failf("I3", key, "the call cannot be read: %v", err)
 		return
 	}
-	if err := parse(response.Data, &said); err != nil {
+	if err := parse(response.Data, &answered); err != nil {
 		c.failf("I3", key, "the response cannot be read: %v", err)
 		return
 	}
-	if asked.ToolCallID != said.ToolCallID {
-		c.failf("I4", key, "call %s is answered as %s", asked.ToolCallID, said.ToolCallID)
+	if asked.ToolCallID != answered.ToolCallID {
+		c.failf("I4", key, "call %s is answered as %s", asked.ToolCallID, answered.ToolCallID)
 	}
 	effect := call.Meta.Effect
 	switch {
 	case asked.Rejected && t.enters > 0:
-		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
+		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", answered.Code, t.enters)
 	case !asked.Rejected && (effect == "unsafe" || effect == "replay" && len(t.questions) == 0) && t.enters > 1:
 		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
-	case said.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
+	case answered.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
 		c.failf("I2", key, "ok, but the ledger is empty: set Facts.NoLedger if the tools write none, for example Python tools")
-	case said.Status == events.StatusOK && t.exits == 0 && !c.facts.NoLedger:
+	case answered.Status == events.StatusOK && t.exits == 0 && !c.facts.NoLedger:
 		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
-	case said.Status != events.StatusOK && !t.accepted.MayFail && said.Code != events.CodeInterrupted:
-		c.failf("I1", key, "ended as %s, want a result", said.Code)
+	case answered.Status != events.StatusOK && !t.accepted.MayFail && answered.Code != events.CodeInterrupted:
+		c.failf("I1", key, "ended as %s, want a result", answered.Code)
 	}
-	interrupted := said.Code == events.CodeInterrupted && !asked.Rejected
+	interrupted := answered.Code == events.CodeInterrupted && !asked.Rejected
 	if interrupted && c.hit != nil && !c.hit[key] && t.enters == t.exits {
 		c.failf("I7", key, "interrupted without a fault (entered %d, left %d)", t.enters, t.exits)
 	}

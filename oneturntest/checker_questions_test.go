@@ -126,14 +126,14 @@ func waited(t *testing.T) *asked {
 	return h
 }
 
-// resumed is one that was parked at its second question, and went on in another run, with a step.
+// resumed is one that was parked at its second question, and continued in another run, with a step.
 func resumed(t *testing.T) *asked {
 	t.Helper()
 	h := history(t)
 	h.claim()
 	h.note("enter", "", 1)
-	h.note("step", "book", 1)
-	h.record(key.Private("step", "book"), "step", 1, "", []byte(`1`))
+	h.note("step", "charge", 1)
+	h.record(key.Private("step", "charge"), "step", 1, "", []byte(`1`))
 	h.note("ask", "1", 1)
 	h.ask("1")
 	h.answer("1", `"yes"`)
@@ -143,7 +143,7 @@ func resumed(t *testing.T) *asked {
 	h.note("answered", "1", 1)
 	h.note("ask", "2", 1)
 	h.ask("2")
-	h.takeover(2, "A", 1, 1) // it was woken, and goes on to be parked again
+	h.takeover(2, "A", 1, 1) // it was woken, and is parked again
 	h.park(2, "A", "parked", "2")
 	h.answer("2", `"no"`)
 	h.ack("2")
@@ -166,7 +166,7 @@ func sent(value any, code events.AnswerCode) oneturntest.SentAnswer {
 	}
 }
 
-func TestTurnsThatAskAndAreParkedAreInOrderWithoutAnyFault(t *testing.T) {
+func TestTurnsThatAskAndAreParkedAreInOrder(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, oneturntest.Check(waited(t).Facts, map[string]bool{}))
 	require.Empty(t, oneturntest.Check(resumed(t).Facts, map[string]bool{}))
@@ -266,7 +266,7 @@ func TestEveryRuleOfQuestionsIsSeenBroken(t *testing.T) {
 			h.note("answered", "2", 1)
 		}},
 		"two ends":                {"I2: effect replay, and 2 of its runs", resumed, func(h *asked) { h.note("exit", "", 1) }},
-		"a step once more":        {"I2: step book was entered by epoch 3", resumed, func(h *asked) { h.note("step", "book", 3) }},
+		"a step once more":        {"I2: step charge was entered by epoch 3", resumed, func(h *asked) { h.note("step", "charge", 3) }},
 		"entered after its end":   {"I2: entered by epoch 3, which began after the response", resumed, func(h *asked) { h.find("tool_response", "").Seq = 3 }},
 		"taken over without need": {"I7: taken over as epoch 2 without a fault", resumed, func(h *asked) { h.find("takeover", "2").Meta.Lease.Delivery = 2 }},
 		"the ack of another chat": {"I8: record", waited, func(h *asked) {

@@ -46,7 +46,7 @@ func add(t *testing.T, f *oneturntest.Facts, name string, event any) {
 	if _, ok := event.(*events.ToolResponse); ok {
 		kind = events.KindToolResponse
 	}
-	switch e := event.(type) { // whose turn it is, unless the test says otherwise
+	switch e := event.(type) { // the turn of the history, unless the test sets another
 	case *events.ToolCall:
 		identify(&e.AppID, &e.ChatID, &e.Turn)
 	case *events.ToolResponse:
@@ -65,7 +65,7 @@ func identify(app, chat, turn *string) {
 	}
 }
 
-func TestRunWithoutFaultsIsInOrder(t *testing.T) {
+func TestUndisturbedRunIsInOrder(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, oneturntest.Check(good(t), map[string]bool{}))
 }
@@ -82,7 +82,7 @@ func TestEmptyLedgerNamesTheWayOut(t *testing.T) {
 	require.Empty(t, oneturntest.Check(f, map[string]bool{}))
 }
 
-func TestTurnThatAFaultStruckIsNamedByItsKey(t *testing.T) {
+func TestTurnThatWasHitIsNamedByItsKey(t *testing.T) {
 	t.Parallel()
 	f := good(t)
 	end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: events.CodeInterrupted})

@@ -31,12 +31,12 @@ type approval struct {
 
 // approve asks for an approval, and a key for what is approved.
 func approve(ctx context.Context, in order) (string, error) {
-	said, err := tool.Ask[approval](ctx, tool.Question{Tool: "approve_order", Component: "Approval", Payload: in})
-	if err != nil || said.Status != "approved" {
-		return said.Status, err
+	answer, err := tool.Ask[approval](ctx, tool.Question{Tool: "approve_order", Component: "Approval", Payload: in})
+	if err != nil || answer.Status != "approved" {
+		return answer.Status, err
 	}
 	key, err := tool.Ask[string](ctx, tool.Question{Tool: "get_key", Component: "KeyForm"})
-	return said.Status + " with " + key, err
+	return answer.Status + " with " + key, err
 }
 
 func approver() oneturn.Config {
@@ -96,9 +96,9 @@ func (s *shop) do(turn string) *oneturn.Response {
 // answers waits for n acts and returns the codes of their verdicts.
 func (s *shop) answers(n int) (codes []events.AnswerCode) {
 	s.Helper()
-	said, err := s.human.AwaitAnswers(s.ctx, n)
+	answers, err := s.human.AwaitAnswers(s.ctx, n)
 	require.NoError(s, err)
-	for _, one := range said {
+	for _, one := range answers {
 		require.NoError(s, one.Err)
 		codes = append(codes, one.Result.Code)
 	}
@@ -180,9 +180,9 @@ func TestHumanReportsWhatIsWrongWithAnAct(t *testing.T) {
 	s := newShop(t, oneturntest.Rule{Acts: []oneturntest.Act{{Value: make(chan int)}, {Value: approved}}})
 	_, err := s.client.Publish(t.Context(), ordered("t1"))
 	require.NoError(t, err)
-	said, err := s.human.AwaitAnswers(s.ctx, 1)
+	answers, err := s.human.AwaitAnswers(s.ctx, 1)
 	require.NoError(t, err)
-	require.ErrorContains(t, said[0].Err, "no JSON form")
+	require.ErrorContains(t, answers[0].Err, "no JSON form")
 	s.human.Stop()
 	require.Len(t, s.human.Answers(), 1, "later acts are not done")
 }
@@ -207,9 +207,9 @@ func ExampleStartHuman() {
 			return err
 		}
 		acts, err := human.AwaitAnswers(ctx, 3)
-		for _, said := range acts {
-			if said.Question.Tool == "approve_order" {
-				fmt.Println(said.Question.ToolCallID, said.Result.Status, said.Result.Code)
+		for _, sent := range acts {
+			if sent.Question.Tool == "approve_order" {
+				fmt.Println(sent.Question.ToolCallID, sent.Result.Status, sent.Result.Code)
 			}
 		}
 		fmt.Println(response.Payload)

@@ -18,9 +18,9 @@ import (
 )
 
 // envRole names the role of a process that [StartProcess] started.
-const envRole = "TURNTEST_ROLE"
+const envRole = "ONETURNTEST_ROLE"
 
-// Role is what a process of a test does until ctx ends, which SIGTERM causes.
+// Role is what a process of a test does, for example run a worker, until ctx ends, which SIGTERM causes.
 type Role func(ctx context.Context) error
 
 // RunRole runs the role for which [StartProcess] started this process and returns true when it

@@ -1,12 +1,3 @@
-// Package oneturntest is the test kit of oneturn.
-//
-// A test runs against a NATS server in its own process ([NewServer]) and workers in processes that it can
-// kill ([RunRole], [StartProcess]); a simulated person answers what tools ask ([StartHuman]). A tool can
-// also be tested without a server, with a host in memory that answers its questions ([Host], [CallTool], [CallPython]).
-//
-// Tools write a ledger of what they did ([OpenLedger]), and a stream collects the events that subscribers
-// saw ([Audit]). [AtRest] waits for the end of a run and reads both together with the journal, and [Check]
-// compares them with the promise: one response for each turn, and no unsafe tool entered twice.
 package oneturntest
 
 import (

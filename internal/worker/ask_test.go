@@ -21,7 +21,7 @@ import (
 func questioner(effect oneturn.Effect, ask func(ctx context.Context) (string, error)) oneturn.Config {
 	tool := func(ctx context.Context, _ greeting) (greeted, error) {
 		answer, err := ask(ctx)
-		return greeted{"success", answer}, err
+		return greeted{Status: "success", Message: answer}, err
 	}
 	return oneturn.Config{Tools: []oneturn.Tool{
 		oneturn.NewTool("greet", tool, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: effect}),

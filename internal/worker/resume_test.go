@@ -22,7 +22,7 @@ func TestAnyoneMayAskForAResumeAndItDoesNothingToATurnThatRuns(t *testing.T) {
 	slow := func(context.Context, greeting) (greeted, error) {
 		entered <- struct{}{}
 		<-release
-		return greeted{"success", "done"}, nil
+		return greeted{Status: "success", Message: "done"}, nil
 	}
 	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", slow, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})}})
 	c := client(t, s)

@@ -109,7 +109,7 @@ func (f *fixer) config(effect oneturn.Effect) oneturn.Config {
 		defer f.mu.Unlock()
 		f.seen = append(f.seen, in.Name)
 		f.epochs = append(f.epochs, call.Epoch)
-		return greeted{"success", "Hello, " + in.Name[:min(3, len(in.Name))] + "!"}, nil
+		return greeted{Status: "success", Message: "Hello, " + in.Name[:min(3, len(in.Name))] + "!"}, nil
 	}
 	return oneturn.Config{
 		SweepEvery: soon,

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	roleServer = "turntest-nats-server"
-	envServer  = "TURNTEST_NATS_SERVER" // nodeConfig as JSON
+	roleServer = "oneturntest-nats-server"
+	envServer  = "ONETURNTEST_NATS_SERVER" // nodeConfig as JSON
 
 	// systemUser is the name, and the password, of who may remove servers.
 	systemUser = "system"
@@ -352,7 +352,7 @@ func (c *nodeConfig) options() (*server.Options, error) {
 	if host, port, err = hostPort(c.Route); err != nil {
 		return nil, err
 	}
-	o.Cluster = server.ClusterOpts{Name: "turntest", Host: host, Port: port, NoAdvertise: true, Advertise: c.Advertise}
+	o.Cluster = server.ClusterOpts{Name: "oneturntest", Host: host, Port: port, NoAdvertise: true, Advertise: c.Advertise}
 	for _, r := range c.Routes {
 		u, err := url.Parse(r)
 		if err != nil {

@@ -30,7 +30,7 @@ func TestWhatIsLeftBehindIsSeen(t *testing.T) { //nolint:paralleltest // measure
 	go func() { <-release }()
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	mark := "TURNTEST_MARK=" + strconv.Itoa(os.Getpid())
+	mark := "ONETURNTEST_MARK=" + strconv.Itoa(os.Getpid())
 	child := oneturntest.StartProcess(t, "wait", mark)
 	found := settled(50 * time.Millisecond)
 	require.Len(t, found, 3, "%v", found)

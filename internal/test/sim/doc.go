@@ -7,7 +7,7 @@
 //   - handlers: all that [handlers.Handlers] does with turns, answers, expiries, cancels and resumes,
 //     how runs ask, wait in memory, park and continue, the budget of requeued messages, deferred
 //     messages, ages by the server's clock, and the merging of context variables above their bucket;
-//   - the sweep: [handlers.Sweep] with its pages, above the bucket and the JetStream requests that it
+//   - the sweep: [sweep.Sweep] with its pages, above the bucket and the JetStream requests that it
 //     makes, one read at a time;
 //   - inbox: pulls, pings and how old what arrives is, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
 //     settling, and the drain, as [inbox.Steps];
@@ -18,7 +18,7 @@
 //   - the journal bucket (store), the inbound stream and its consumer (queue, link), the bucket of
 //     context variables, dead letters, live copies;
 //   - schedules: the server publishes an expiry, or a deferred message, when it is due. Workers take
-//     these from the timers' stream ([handlers.Timers]) and publish them into the inbound stream,
+//     these from the timers' stream ([timers.Timers]) and publish them into the inbound stream,
 //     which here is one step;
 //   - when a sweep is due: one begins at a time, unless its worker stands still, and at the end as many
 //     as there is something to find for. Resumes are also sent at random times;

@@ -41,9 +41,9 @@ func (w *Worker) requiredStreams(ctx context.Context, kv *kvstore.Store) ([]requ
 	return streams, nil
 }
 
-// guardStreams ends the worker when a stream is gone. A journal that was created in its place has no turns;
+// watchStreams ends the worker when a stream is gone. A journal that was created in its place has no turns;
 // without one of the others turns wait, or dead letters are redelivered, forever.
-func (w *Worker) guardStreams(ctx context.Context, kv *kvstore.Store, streams []requiredStream, fail func(error)) {
+func (w *Worker) watchStreams(ctx context.Context, kv *kvstore.Store, streams []requiredStream, fail func(error)) {
 	next := time.NewTimer(presenceAgain)
 	defer next.Stop()
 	for {

@@ -75,8 +75,8 @@ func (r *storeRoom) set(full bool) {
 	r.none.Store(full)
 }
 
-// guardStore returns the check of the store.
-func (w *Worker) guardStore() (check func(context.Context)) {
+// watchStore returns the check of the store.
+func (w *Worker) watchStore() (check func(context.Context)) {
 	known, before := false, false
 	return func(ctx context.Context) {
 		used, limit, err := w.storeUse(ctx)

@@ -8,10 +8,10 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// checkPermissions uses the permission that a worker needs seldom and users of earlier versions lack: to publish
+// checkDeferralPermission uses the permission that a worker needs seldom and users of earlier versions lack: to publish
 // deferred answers. The server reports a denial to [Worker.denied], so the worker is not ready and names the subject before
 // an answer depends on it. The stream expected is not the one there, so nothing is stored.
-func (w *Worker) checkPermissions(context.Context) {
+func (w *Worker) checkDeferralPermission(context.Context) {
 	m := nats.NewMsg(w.space.In(w.c.Pool, events.KindDeferredResponse, events.DefaultApp, "-", "-"))
 	m.Header.Set(nats.ExpectedStreamHdr, "-")
 	if err := w.nc.PublishMsg(m); err != nil {

@@ -1,0 +1,46 @@
+package docs_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Widths of documents, in characters: they are read in editors and in diffs.
+const (
+	maxLine  = 200
+	maxTable = 100
+)
+
+// wide are documents whose lines and tables are wider than that.
+var wide = []string{"design.md", "journal.md"}
+
+// TestDocumentsFitTheirWidth checks every line, and the rows of tables.
+func TestDocumentsFitTheirWidth(t *testing.T) {
+	t.Parallel()
+	documents := pages(t)
+	for _, name := range []string{"../AGENTS.md", "../CONTRIBUTING.md", "../SECURITY.md"} {
+		documents[name] = text(t, name)
+	}
+	for name, page := range documents {
+		if slices.Contains(wide, filepath.Base(name)) {
+			continue
+		}
+		inBlock, line := false, 0
+		for row := range strings.Lines(page) {
+			line++
+			if strings.HasPrefix(row, "```") {
+				inBlock = !inBlock
+			}
+			width, limit := utf8.RuneCountInString(strings.TrimSuffix(row, "\n")), maxLine
+			if strings.HasPrefix(row, "|") && !inBlock {
+				limit = maxTable
+			}
+			require.LessOrEqual(t, width, limit, "%s:%d", name, line)
+		}
+	}
+}
