@@ -8,6 +8,10 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// How the data of a turn becomes the arguments of its tool. The signature of a Python function is prepared once
+// ([parameters]); [Binding.Args] then maps a turn: keys that are parameters, other spellings of them, what the
+// turn itself knows, and the context container.
+
 // contextParameter is the parameter that receives the context container.
 const contextParameter = "context_variables"
 

@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// The binder turns a manifest into bindings: models are compiled first, then each tool is checked and bound to
+// each of its agents, and last the ways to a binding are indexed (model and agent, model alone, agent alone). A
+// tool that cannot be used leaves the reason in its place.
+
 // key is what a turn names.
 type key struct{ model, agent string }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
+// Checks of what a manifest joins: agents, models, tools and components that do not belong together. They only
+// report; what a finding means for a binding is decided in bind.go.
+
 // checkRegistry reports agents that are registered with a model that does not exist.
 func (b *binder) checkRegistry() {
 	for _, agent := range slices.Sorted(maps.Keys(b.registered)) {

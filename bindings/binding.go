@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A [Binding] is all that a worker knows about a tool for one agent; load.go and bind.go make it. Its Target,
+// Limits and Guards are for the worker: other programs read Kind, File, Function and the schemas. A [Declaration]
+// is a binding written in Go, as oneturn.NewTool makes it.
+
 // Kind is what runs a tool.
 type Kind string
 

@@ -4,6 +4,10 @@ import (
 	"slices"
 )
 
+// Context variables of every generation of manifests are read into one [Variable]: where its value comes from,
+// what sets it and which agents see it. The lists of older generations are in mozaiks_context_variables.go,
+// triggers in trigger_reader.go.
+
 // Variable is a context variable of a workflow. Every generation of the manifests is read into
 // this one form.
 type Variable struct {

@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// Findings are collected in a report for each workflow while its files are read and bound. A finding is kept once;
+// its fix names the keys of the format in which the place is written.
+
 // Diagnostic is one finding about a manifest. With [diag.SeverityError] something of the workflow does
 // not work.
 type Diagnostic struct {

@@ -92,11 +92,11 @@
 //   - types of models: model/mozaiks_compiler.go, model/mozaiks_types.go; constraints that MozaiksAI ignores:
 //     model/mozaiks_constraints.go; coercion, the lax column: model/coerce.go; closed sets, 1 and true: model/enum.go
 //   - **runtime and the names of ids: fillRuntime, enterprise_id: [Binding.TrustedData], both in arguments.go, and RUNTIME
-//     in internal/tools/python/host/entry.py; **kwargs that stays empty: binding in bind.go
+//     in internal/tools/python/host/tool_function.py; **kwargs that stays empty: binding in bind.go
 //   - UI tools that are known by their component: presentation.go and checkComponent in bind_checks.go
 //   - imports of MozaiksAI's modules: python_shims.go, internal/tools/python/host/shims.py
 //   - use_ui_tool, UI events and progress: internal/tools/python/host/questions.py; answers as its frontends send them:
-//     events/answer.go, events/kinds.go; the older names of events under compat.events: events/live_events.go, published by
+//     events/answer.go, events/event_kinds.go; the older names of events under compat.events: events/live_events.go, published by
 //     handlers/answer.go
 //   - texts and status of responses: failed and success in internal/engine/outcome.go
 //   - silence on failures under compat.silent: CompatSilent in handlers/turn.go

@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Settings that several kinds of tools share: networks that an address may lead to, URLs, headers and environment
+// variables, with values that are written in the manifest or read from files. Secrets that are written in clear
+// are reported.
+
 // network reads where the URL of n may lead.
 func (o *entryReader) network(n *node) target.Network {
 	network := target.Network{AllowHTTP: o.flag(n, "allow_http")}

@@ -7,6 +7,10 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// A model must not decide whose turn it is. A key that its schema does not declare and that names something the
+// turn knows gets the value of the turn, or is dropped; declared fields stay, and `turnctl check` reports those
+// with such a name.
+
 // declaration is what a model lists: the only fields of a model's output that count
 // unconditionally.
 type declaration struct {

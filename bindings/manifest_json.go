@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// JSON manifests are read token by token, so that each value has its line and a key that stands twice is found.
+
 // jsonReader walks the tokens of a JSON text and knows the line it is on.
 type jsonReader struct {
 	*parser

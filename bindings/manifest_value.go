@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// YAML and JSON are read into one tree of values that know their lines. All later readers use its methods, each of
+// which takes an absent value (nil) too.
+
 // Bounds of one manifest. A manifest is written by people; these are far above what they need.
 const (
 	maxNodes  = 100_000 // values in a manifest, aliases expanded

@@ -13,6 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// YAML manifests are read by the yaml library into its nodes, which become values here: aliases are expanded
+// within bounds, merge keys resolved, and scalars of YAML 1.1 brought into their JSON form.
+
 // yamlLine finds the line in an error text of the YAML library.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 

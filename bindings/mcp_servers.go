@@ -8,6 +8,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// MCP servers are declared by name and used by tools of any workflow. All are read first; once all tools are
+// known, connect gives each tool of kind mcp its server.
+
 // maxSessions bounds how many calls may be under way to one server.
 const maxSessions = 256
 

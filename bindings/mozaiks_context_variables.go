@@ -4,6 +4,9 @@ import (
 	"strings"
 )
 
+// The generations of MozaiksAI that kept a list for each kind of variable, and triggers that were written into the
+// variable itself.
+
 // legacyLists reads the generations that kept a list for each kind of variable. It reports
 // whether there was one.
 func (m *manifest) legacyLists(n *node, file string) bool {

@@ -6,6 +6,9 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
+// structured_outputs of MozaiksAI: the registry (agent to model) and the models, wrapped or not, with fields as a
+// map or a list.
+
 func (m *manifest) readStructuredOutputs(d document) {
 	if d.root == nil {
 		return

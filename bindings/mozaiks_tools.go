@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// tools of MozaiksAI: a list of entries with agents, file and function, read into toolEntry. The maps by agent of
+// July 2025 are in mozaiks_tools_2025.go; effect, timeout, kind and rules are oneturn's additions.
+
 func (m *manifest) readTools(d document) {
 	if d.root == nil {
 		return

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// oneturn.yaml is read strictly: a key that its JSON Schema does not have is an error. It fills the same manifest
+// as the files of MozaiksAI, after them.
+
 //go:embed schema/oneturn.schema.json
 var manifestSchema []byte
 

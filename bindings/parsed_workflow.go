@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// One workflow from its folder to its manifest: files are read and hashed, an unchanged digest reuses the previous
+// version, Python files of the tools are located for the inspection, and tools that are declared in Go are added.
+
 // maxInspected bounds the Python files of one workflow that are inspected.
 const maxInspected = 500
 

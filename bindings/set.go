@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// A [Set] is immutable: all workflows, their bindings and findings. [Set.Resolve] follows the names of a turn
+// (workflow, agent, model) to a binding, or returns an error that explains why there is none.
+
 // Causes of the errors that [Set.Resolve] returns. Both are also [events.ErrNoBinding].
 var (
 	// ErrUnknownWorkflow: this worker has no such workflow; another one may have it.

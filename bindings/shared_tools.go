@@ -10,6 +10,10 @@ import (
 	"strings"
 )
 
+// The file tools.oneturn.yaml at the root declares tools and servers for all workflows. It is bound like a
+// workflow without a name; a tool of a workflow takes one over with `use`, and its digest is then part of the
+// workflow's digest.
+
 // sharedSection is the file at the root with what all workflows share, without extension.
 const sharedSection = "tools.oneturn"
 

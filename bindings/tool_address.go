@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A tool that is neither Python nor Go has exactly one block that states where it is: nats, mcp, http or
+// completion. Each block has a reader; http_settings.go has what they share.
+
 // blocks are the keys of a tool that say where it is, and by that what kind it is.
 func blocks() []string { return []string{"nats", "mcp", "http", "completion"} }
 

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// Readers of single settings (object, text, flag, list, number, size) that refuse the whole tool on an error.
+// tool_address.go, tool_schemas.go, tool_limits.go, tool_guards.go and cache_policy.go use them.
+
 // entryReader reads the settings of one tool or server: an error in one of them disables it as a whole,
 // since without the setting it would do something else than its author wants.
 type entryReader struct {

@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Tools by their name, whether or not an agent calls them: for `turnctl call`, for tools that other programs list,
+// and for agents that are found by agent:<id>.
+
 // Shared returns the tools that tools.oneturn.yaml declares for all workflows, in its order. They
 // have no workflow and no agent.
 func (s *Set) Shared() []*Binding {

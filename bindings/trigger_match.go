@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// When a trigger of a context variable applies, to the text of an agent or to the answer of a question. Nothing in
+// oneturn calls this yet: it is for the reader of agent messages.
+
 // MatchText returns the effect of a text of an agent: whether it sets the variable to t.Value, and
 // whether the message is hidden from people. There is one rule for both, so what is hidden is
 // decided where the text arises and is the same whenever it is shown again: a message is

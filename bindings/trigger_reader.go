@@ -2,6 +2,9 @@ package bindings
 
 import "slices"
 
+// Triggers and the older transitions of a context variable, read into one [Trigger]. One that could never fire is
+// reported and omitted; trigger_match.go evaluates them.
+
 // Bounds of a trigger's regular expression.
 const (
 	maxPattern = 512   // bytes

@@ -10,6 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
+// [Watch] waits for changes below the root (watch_tree.go), lets them settle, loads again and passes the new set
+// on. After a load that fails it passes the error with the last good set; the next change loads again.
+
 const (
 	defaultDebounce = 200 * time.Millisecond
 	maxDebounce     = 2 * time.Second // a folder that is never still is read this often

@@ -10,6 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
+// The folders and files that are watched: the links on the way to the root, the root, and each folder of a
+// workflow. After each load the list is brought up to date.
+
 // maxLinks bounds the symbolic links on the way to the root.
 const maxLinks = 40
 

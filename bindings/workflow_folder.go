@@ -20,6 +20,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// All reading of a workflow's files: which folders are workflows, their manifests and Python files, and where a
+// tool's file is. Sizes and numbers are bounded, and nothing outside of the root is opened.
+
 // Bounds of one workflow's folder.
 const (
 	maxManifest = 1 << 20  // bytes of a manifest

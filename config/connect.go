@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// [Connect] opens a connection from settings; ConnOptions are the options that all connections of the commands
+// share. Errors name the fix (connect_error.go) and never contain a secret.
+
 // DefaultURL is the default address of an embedded server.
 const DefaultURL URL = "nats://127.0.0.1:4222"
 

@@ -6,7 +6,8 @@
 // docs/configuration.md is generated from them. All errors are reported together, each with a
 // value that works.
 //
-// settings.go has the structs and field.go reads their tags; load.go fills them, with file.go for the
-// config file; validate.go checks what belongs together. [Connect] (connect.go) turns the NATS part into
-// a connection, [Logger] the log part into a logger.
+// The files, in reading order: settings.go (the structs of all commands), value_types.go (their types), struct_fields.go (the
+// tags), load.go (flags, environment, file, defaults) with file.go, validate.go (settings that depend on each other) and
+// misspelt.go (variables that set nothing). [Connect] in connect.go turns the NATS part into a connection, with nats_context.go
+// for contexts of the NATS CLI, dialer.go, and connect_error.go for what helps; logger.go makes the logger.
 package config

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// The config file is a flat map from setting to value, in YAML or JSON. Each value keeps its line for error
+// messages.
+
 // fileEntry is the value of one key of a config file.
 type fileEntry struct {
 	texts []string

@@ -13,6 +13,10 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// Flags are declared from the fields of a settings struct (struct_fields.go) and collected as texts. [Load] then
+// takes each setting from the first source that has it (flag, environment, file, default) and reports all errors
+// together.
+
 // BindFlags adds a flag to fs for every setting of cfg, a pointer to a settings struct. Parsing
 // only collects texts; [Load] judges them, together with the other sources. Mistakes of parsing
 // are for [FlagError].

@@ -11,6 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// The contexts of the NATS CLI, read by name or path and turned into connection options. Their secrets are removed
+// from errors.
+
 // natsContext is a connection context as the NATS CLI keeps it, in
 // $XDG_CONFIG_HOME/nats/context/NAME.json or ~/.config/nats/context/NAME.json.
 type natsContext struct {

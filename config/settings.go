@@ -3,6 +3,9 @@ package config
 
 import "time"
 
+// The settings of each command, as structs whose tags carry flag, default and help. docs/configuration.md is
+// generated from them.
+
 // NATS is how to reach the server. Every command has it.
 type NATS struct {
 	// URL lists servers. Empty with Context empty too: the worker embeds a server, the other

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// The tags of a settings struct, read by reflection: names of flag, variable and key, the default, and the type
+// into which a text is parsed.
+
 // field is one setting: a struct field with its tags.
 type field struct {
 	value reflect.Value // settable, zero for documentation

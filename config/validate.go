@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Checks of settings that depend on each other, after all were read. Each error names a setting and the smallest
+// value that works.
+
 // retentionMargin is rule 11's hour, see package provision.
 const retentionMargin = time.Hour
 

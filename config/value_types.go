@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+// Types of settings with their own text form: secrets that are never printed, URLs, sizes in bytes.
+
 // redacted stands for every secret.
 const redacted = "***"
 

@@ -36,7 +36,7 @@ func TestEachKindOfRecordIsInTheTableOfTheJournalPage(t *testing.T) {
 	page, err := os.ReadFile("journal.md")
 	require.NoError(t, err)
 	kinds := 0
-	code, err := os.ReadFile("../events/records.go")
+	code, err := os.ReadFile("../events/record_kinds.go")
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^\tRecord[A-Z]\w+\s+= (?:Kind(\w+)|"([a-z_]+)")`).FindAllStringSubmatch(string(code), -1) {
 		kind := m[2]

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// Options with their defaults and bounds. The listen address is checked here, so that an open server always has a
+// password.
+
 // Defaults of [Options].
 const (
 	DefaultListen     = "127.0.0.1:4222"

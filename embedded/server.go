@@ -17,6 +17,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// Start, restart and stop of the server. The store is locked first and unlocked last; a server that lacks streams
+// of its store (store_check.go) is stopped again before it takes connections.
+
 // ErrPortInUse means that something else listens on the wanted address.
 var ErrPortInUse = errors.New("the address is in use")
 

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// An answer comes in today's shape or in a shape of MozaiksAI's frontends. [Message.Answer] reads all of them into
+// one [ToolCallResponse]; whether it fits its question is checked in internal/answers.
+
 // MaxAnswerBytes bounds an inbound answer: the whole message, with its envelope.
 const MaxAnswerBytes = 1 << 20
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// Each inbound answer has one result, which a worker sends to the sender's reply subject. The codes are part of
+// the wire; the struct is what clients decode.
+
 // AnswerCode is the outcome of an answer. Codes never change their spelling.
 type AnswerCode string
 

@@ -7,6 +7,10 @@ import (
 	"unicode/utf8"
 )
 
+// The strict decoder: one recursive descent over the text of a document, which refuses what other readers would
+// take differently (a key twice, a lone surrogate, a number out of bounds). json_literal.go reads strings and
+// numbers, json_limits.go has the bounds.
+
 // Decode reads exactly one JSON document into a value tree: nil, bool, string, [json.Number]
 // with the spelling of the document, []any, map[string]any.
 //

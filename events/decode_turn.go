@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// A turn is read field by field from an opened envelope, with the names of all generations; field_reader.go has
+// the readers. The data itself is not touched: it stays as it came, or as a value tree.
+
 // DefaultApp is the tenant of an event that names none.
 const DefaultApp = "default"
 

@@ -12,9 +12,17 @@
 //
 // [Schema] returns the JSON Schema of each kind's data and of the envelope.
 //
-// Names that other packages share are defined here once: kinds of messages and events (kinds.go), kinds
-// of journal records (records.go), effects of tools (effect.go), error codes (error.go) and the results of
-// answers (answer_result.go). Inbound messages are in turn.go, answer.go, resume.go and expire.go, the
-// decoder in decode.go with its limits in json_limits.go, the encoder in encode.go and json_writer.go, ids in
-// ids.go and question_id.go. docs/wire-contract.md is the contract.
+// docs/wire-contract.md is the contract. The files, in reading order:
+//
+//   - event_kinds.go, record_kinds.go, effect.go, error.go: names that other packages share: kinds of events and of journal
+//     records, effects of tools, error codes
+//   - turn.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
+//     field_reader.go read its fields, unreadable_event.go finds the sender of one that cannot be read
+//   - question.go, answer_result.go, live_events.go: questions and surfaces, the results of answers, events that are not
+//     stored; schema.go has the JSON Schema of each
+//   - ids.go, question_id.go, normalize_name.go: ids of calls and questions, and the form in which names are compared
+//   - decode.go, json_literal.go, json_limits.go: the strict decoder
+//   - encode.go, json_writer.go, json_append.go, canonical.go: the encoder, and canonical JSON
+//   - extract_json.go, strip_reasoning.go: the object in what an agent wrote
+//   - input_text.go, log_text.go, text_limit.go: texts for tools, logs and people
 package events

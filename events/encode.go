@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// Events that a worker writes often, calls and responses, are written member by member with the writer of
+// json_writer.go, without reflection. All others go through encoding/json and are then made canonical.
+
 // ValidationFailure is the payload of a [ToolResponse] with code validation_failed.
 type ValidationFailure struct {
 	Errors   any    `json:"errors"`   // violations in a form that encoding/json can write

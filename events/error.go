@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// An [Error] joins a code of the wire contract with the operation and the text for logs. A code alone is an error
+// value to compare with, for example [ErrTimeout].
+
 // Code names one class of failure. Codes are part of the wire contract: they appear in
 // tool_response events as `code` and never change their spelling.
 type Code string

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Agents write JSON into prose and fences. Candidates are tried from each opening bracket on, in order; each is
+// read by the decoder of decode.go, so the result obeys the same limits as an inbound event. strip_reasoning.go
+// removes reasoning first.
+
 // MaxTextBytes bounds the text that [ExtractObject] reads.
 const MaxTextBytes = 1 << 20
 

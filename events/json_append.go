@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// Canonical JSON has one spelling for each value tree, so that equal data has equal bytes and one fingerprint. One
+// switch writes every type that a tree may have; canonical.go marks bytes that are canonical already.
+
 const opEncode = "encode JSON"
 
 // AppendJSON appends the canonical JSON of a value tree to dst: no white space, keys sorted

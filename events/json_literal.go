@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// The parts of the decoder that read one literal: escapes of strings, numbers and the bounds of both. They return
+// the offset and the reason of an error; decode.go adds the path.
+
 // unescape resolves the escapes of a string that starts at byte offset at of the document.
 func (p *parser) unescape(raw string, at int) (string, *SyntaxError) {
 	b := make([]byte, 0, len(raw))

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// The writer of events appends names and values to one buffer, without a tree or a second pass. Members are
+// written in a fixed order; the last call adds the time stamp and closes the envelope.
+
 // writer appends an event member by member and keeps the first error, so that an encoder
 // reads as the list of its members. Names of members are plain ASCII.
 type writer struct {

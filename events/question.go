@@ -7,6 +7,9 @@ import (
 	"strconv"
 )
 
+// What a tool shows with a question or a surface is one JSON object. It becomes the payload of a [ToolCall] event,
+// next to members that each such event has, or the name of an object in the store if it is large.
+
 // Values of `display`: where a question or surface is shown.
 const (
 	DisplayComposer = "composer" // in place of the line that the user writes in

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// A resume names a turn by its ids, or by its journal key where the ids do not lead to it. It carries no data: the
+// journal has the turn.
+
 // Resume is the inbound event that asks a worker to end a turn whose message is gone. Sweeps and
 // operators send it. It grants nothing: a worker reads the journal and treats the turn as one whose
 // worker was lost, or does nothing. See docs/journal.md.

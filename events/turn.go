@@ -2,6 +2,9 @@ package events
 
 import "time"
 
+// The inbound event of a turn as a struct, with what belongs to its identity, and the cancel that names the same
+// identity. decode_turn.go reads it, encode.go writes it.
+
 // TurnID is the identity of one agent turn: tenant, chat, optional run, turn key.
 // Producers should send a run id: MozaiksAI repeats turn keys across runs of a chat.
 type TurnID struct {

@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// [Apply] reads the state of the server, refuses all that would lose records before it changes anything, then
+// creates and updates streams and consumers one by one.
+
 // Action is what [Apply] did with one object.
 type Action string
 

@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// Two tables list the settings of streams and consumers that a plan decides, with the rule of each: what a
+// difference means, and whether changing it loses records. compare and merge walk the tables.
+
 // rule is what a difference in one setting means.
 type rule int
 

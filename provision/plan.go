@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// What oneturn needs on a server: seven streams, of which four are buckets, and a consumer for each pool and for
+// the timers. Each method of Options below makes one of them and explains its settings.
+
 // Plan is everything that oneturn needs on a server, as values. Buckets appear as the
 // streams they are made of. Make it with [New].
 type Plan struct {

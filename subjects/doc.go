@@ -15,4 +15,9 @@
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
 //	<prefix>.verdict.<app>.<random>                                  verdict on one answer
+//
+// The files: token.go (ids as tokens), key.go (journal keys), prefix_names.go ([Space]: streams, buckets, consumers, inbound
+// and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go,
+// answer_result_subject.go. inbox.go and reply_check.go have the inboxes of workers and clients, and which reply subjects a
+// worker may publish to.
 package subjects

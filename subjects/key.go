@@ -6,6 +6,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// A journal key has seven tokens: visibility, tenant, chat, turn, call, kind and, for some kinds, an id. [Key] is
+// the part that all records of a call share; its methods name records and filters, [ParseKey] is the way back.
+
 // SingleCall is the call token of a turn that is one call.
 const SingleCall = "0"
 

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// An id of any bytes becomes one token: bytes outside of a small alphabet are escaped, long ids are replaced by a
+// hash. Turn tokens join run id and turn key so that no two pairs give the same token.
+
 // MaxToken is the longest token in characters; a longer one is replaced by a hash.
 const MaxToken = 64
 

@@ -2,6 +2,9 @@ package model
 
 import "encoding/json"
 
+// One walk over a value and its compiled type: coerce, apply the rules, fill defaults, collect violations. Steps
+// are counted, so that a hostile value costs bounded time. The rules of each type are in files next to it.
+
 // Bounds of one check. Unions can make a checker look at the same value again and again, in
 // the worst case exponentially often, so the work is counted, not only the size of the input.
 const (

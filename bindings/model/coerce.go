@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// One table lists which value becomes which type; it has a column for MozaiksAI's models (lax) and one for JSON
+// Schema. The functions below it convert one value each.
+
 // convert turns a value of another type into the wanted one, or reports that it cannot.
 type convert func(v any) (any, bool)
 

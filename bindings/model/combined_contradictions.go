@@ -6,6 +6,10 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// Contradictions that show only when the parts of a value (allOf, references) are seen together: their bounds are
+// united, and closed sets, multiples and sizes compared with the result. Contradictions of a single part are in
+// schema_contradictions.go.
+
 // unmeetable reports rules that each can be met, but not together: bounds and closed sets of the
 // parts of a value, whole numbers or multiples between bounds that have none, more keys or items than there can be.
 func (c *contradictions) unmeetable(n *node, place string) {

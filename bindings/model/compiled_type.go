@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// Both languages compile into these nodes. A node is immutable after compiling, and recursive models share nodes.
+
 // types is a set of JSON types. An integer is a number without fraction.
 type types uint8
 

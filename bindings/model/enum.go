@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Closed sets of values: how they are compared (numbers by value, in MozaiksAI's column also 1 and true), which
+// value a text or number of other spelling stands for, and how they are listed in a violation.
+
 // maxAllowed bounds how many allowed values a violation lists.
 const maxAllowed = 50
 

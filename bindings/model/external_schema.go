@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// Schemas that services and MCP servers declare may use what is refused elsewhere. The compiler runs again without
+// each rule that it refuses, and what was removed is listed as unchecked.
+
 // maxPruned bounds how often a schema is compiled again without what cannot be checked.
 const maxPruned = 20
 

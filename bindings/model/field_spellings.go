@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
+// Names of fields are compared without case and signs. [names] finds the field that another spelling of a key
+// means; closestName suggests one for a key that is misspelt, and printable keeps keys that are long or contain
+// odd characters out of violations.
+
 // Plain is the form in which names of fields are compared: without case and without everything but
 // letters and digits, in NFC, so that userName and user_name are one name. Names that encoding/json takes
 // for the same field have the same plain form.

@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// Keywords that the compiled tree does not cover are checked by a JSON Schema library, after the pass over the
+// tree. Its cost is estimated before each check, and at load a schema that would make every check slow is refused.
+
 // Bounds of the full schema check. Its library cannot be interrupted and builds an error for
 // every visit that fails, so the visits are counted before it is called.
 const (

@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// A [Model] checks objects: what an agent produced, or the arguments of a tool. [Model.Check] returns the object
+// to use or the violations; [Feedback] makes of these a text for the model.
+
 // Model is one compiled model. It is immutable and safe for concurrent use.
 type Model struct {
 	Name string // as the manifest names it

@@ -9,6 +9,10 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// The models of one workflow are compiled together, since they refer to each other by name. The builder compiles
+// each model once, reports what is wrong with the place, and disables models that refer to a broken one. Types are
+// in mozaiks_types.go.
+
 // Definition is one named model of a workflow's structured outputs, fields in manifest order.
 type Definition struct {
 	Name   string

@@ -8,6 +8,9 @@ import (
 	"strconv"
 )
 
+// Constraints of fields (enum, allowed_values, bounds, patterns) that MozaiksAI ignores and oneturn enforces. One
+// that cannot be used is a warning and limits nothing.
+
 // Bounds of patterns. Matching takes time in proportion to text × program, so both the source
 // and the compiled program are bounded.
 const (

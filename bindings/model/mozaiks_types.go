@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// A field's type is a text ("str", "List[int]", the name of a model) or a mapping. Texts are parsed into nodes;
+// spellings that MozaiksAI does not know are accepted with a warning if their meaning is clear.
+
 // spec compiles the mapping of one field, item or variant; nil if it is invalid.
 func (b *builder) spec(at place, spec map[string]any, depth int) *node {
 	if depth > maxTypeDepth {

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Numbers are compared by their literals, exactly: shapeOf classifies a spelling, and decimal is its value as
+// digits and an exponent, with comparison and multiples.
+
 // Bounds of a number literal (facts: a longer exponent makes arbitrary-precision arithmetic
 // slow or panic). events.Decode holds them already; the check does not rely on it.
 const (

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// Objects: the declared fields first, in the order of the manifest, then all other keys. The input is never
+// changed; a copy is made when the first member changes.
+
 // object applies the rules for objects: the fields in manifest order, then the other keys.
 // The output is a new map only if a member changes, comes or goes.
 func (c *checker) object(n *node, in map[string]any, v any, changed bool) (any, bool) {

@@ -10,6 +10,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// The way back, from nodes to JSON Schema, for producers that ask which output is expected.
+
 // render writes a MozaiksAI model as JSON Schema 2020-12. Fields keep their manifest order,
 // because producers that follow a schema emit keys in its order. Other models become $defs.
 func render(root *node) json.RawMessage {

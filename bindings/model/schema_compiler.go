@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// The compiler of JSON Schemas: schema_graph.go finds the sub-schemas and their references, here each becomes a
+// node, keyword by keyword. What the tree cannot express is left to jsonschema_check.go.
+
 // maxSchema is the largest JSON Schema that is read, in bytes.
 const maxSchema = 256 << 10
 

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// Before a schema is compiled, its sub-schemas are listed with their places, references are followed, and the cost
+// of a check is bounded: a schema that refers to itself without end, or expands too far, is refused here.
+
 // Bounds of a schema, checked before anything else compiles it.
 const (
 	maxExpanded    = 10_000 // sub-schemas when every reference is written out

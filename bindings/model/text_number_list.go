@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// The rules of texts, numbers and lists, as JSON Schema defines them. Objects, closed sets and unions have their
+// own files.
+
 // text applies the rules for strings.
 func (c *checker) text(r *stringRules, s string) {
 	if r.min > 0 || r.max >= 0 {

@@ -2,6 +2,9 @@ package model
 
 import "slices"
 
+// A value of a union is checked against each alternative; the best fit wins. If none fits, the violations of the
+// alternative that was most likely meant are reported, see tagged_union.go too.
+
 // union picks the alternative that fits v best, as pydantic's smart mode does: an exact match
 // wins immediately; else the one with the most known keys, then the least bent, then the first.
 func (c *checker) union(n *node, v any) (any, bool) {

@@ -9,6 +9,9 @@ import (
 	"unicode"
 )
 
+// A decoder of an event lists its fields; the reader here looks each up at its path, checks its type and size, and
+// keeps the first error. Ids and names have a bound and no control characters.
+
 // MaxIDBytes is the longest id or name that an event may carry.
 const MaxIDBytes = 1024
 

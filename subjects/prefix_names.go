@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// All names of an installation begin with its prefix, in upper case for streams and buckets. A [Space] holds the
+// prefix; its methods here name streams, buckets, consumers and the subjects of inbound messages and events. Files
+// next to it have the subjects of one feature each.
+
 // DefaultPrefix is the prefix of all names when none is configured.
 const DefaultPrefix = "oneturn"
 

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// An inbound body or a stored event is opened once, by [Parse]: kind, data and time stamp. The readers of one kind
+// (turn, answer, cancel, resume, expire) are methods of the [Message]; events that oneturn itself has written are
+// decoded into structs, by [Message.As] and the Read functions.
+
 const opDecode = "decode event"
 
 // Message is an event whose envelope has been opened, of whatever kind.
