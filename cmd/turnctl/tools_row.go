@@ -17,7 +17,7 @@ import (
 
 // A row has what the manifests specify of a tool: the agents that call it, its place, effect, schemas, limits and
 // guards; with --live also what its service or server reports. Below the table the text has the rules of each tool
-// in words.
+// as sentences.
 
 // toolRow is one tool of one workflow, as turnctl tools ls lists it. Its JSON shape is stable:
 // fields are only added.
