@@ -35,8 +35,8 @@ If settings are wrong, the command prints all of them, each with a value that wo
 			"The standard variables of OpenTelemetry turn on [traces](operations.md#traces).", ownFields[Worker]()},
 		{"publisher", "Publishes turns and answers.", ownFields[Publisher]()},
 		{"turnctl", "Every command of the operators' tool.", ownFields[Turnctl]()},
-		{"turnctl provision", "Makes streams, buckets and consumers on an external server. " +
-			"It changes\nwhat is there and refuses what would lose records.", ownFields[Provision]()},
+		{"turnctl provision", "Creates streams, buckets and consumers on an external server. " +
+			"It updates existing ones, and\nrefuses changes that would lose records.", ownFields[Provision]()},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.title, section.text)
 		for _, f := range fieldsOf(reflect.ValueOf(section.cfg).Elem()) {

@@ -26,7 +26,7 @@ type NATS struct {
 // Output is how a command prints and logs. Every command has it.
 type Output struct {
 	Format     string `flag:"output" short:"o" default:"text" enum:"text,json" help:"Format of what the command prints."`
-	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level of log lines on standard error. Levels log ids and sizes, never payloads; debug has the phases of every call."`
+	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines on standard error. Levels log ids and sizes, never payloads; debug has the phases of every call."`
 	LogsAsJSON bool   `flag:"logs-as-json" env:"LOGS_AS_JSON" default:"false" help:"Log lines as JSON instead of text."`
 	File       string `flag:"config" example:"oneturn.yaml" help:"Config file, YAML or JSON. One file can serve all commands: each takes its own keys."`
 }
@@ -37,41 +37,41 @@ type Worker struct {
 	Output
 
 	Workflows string `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
-	Watch     bool   `flag:"watch" default:"true" help:"Take over changes of the workflows folder while running. A broken edit keeps the old set."`
-	Pool      string `flag:"pool" default:"default" help:"Pool of turns that this worker takes part in."`
+	Watch     bool   `flag:"watch" default:"true" help:"Apply changes of the workflows folder while running. After a broken edit the previous manifests stay in use."`
+	Pool      string `flag:"pool" default:"default" help:"Pool whose turns this worker handles."`
 
 	ReplyPrefixes []string `flag:"reply-prefixes" default:"_INBOX" help:"What reply subjects of requests, of answers and of services that are tools begin with; the worker replies to nothing else. Each may be followed by an underscore and a name, as in _INBOX_reader."`
 
 	Slots int `flag:"slots" default:"256" min:"1" max:"20000" help:"Turns that may run at the same time."`
 
-	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool run that names none itself. A timeout is an unknown outcome and is never retried."`
+	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool call whose manifest sets none. A timeout is an unknown outcome and is never retried."`
 	Python       string        `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for Python tools: a name on the PATH or a path. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
-	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes a workflow."`
+	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes per workflow."`
 	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to get ready, and then to get to a function: importing its file, for the most part. A call that gets no further ends as tool_error and has not entered its tool."`
-	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. Nothing else of the worker's environment reaches them, besides PATH, HOME, LANG and the like."`
-	CacheSize    Bytes         `flag:"cache-size" default:"64MiB" help:"Memory for results of tools that have a cache; the one that was used least recently makes room. 0 keeps none."`
+	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. They get nothing else of the worker's environment but PATH, HOME, LANG and similar variables."`
+	CacheSize    Bytes         `flag:"cache-size" default:"64MiB" help:"Memory for results of tools that have a cache; the least recently used ones are evicted. 0 disables the cache."`
 	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys). A worker that is alone on its embedded server waits for 2s at most."`
 
 	MaxEventAge time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"Older inbound events end as too_old."`
 	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`
-	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. On an external server, set by turnctl provision; the worker checks that it suffices."`
+	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. On an external server, set by turnctl provision; the worker checks that it is long enough."`
 
 	ParkAfter time.Duration `flag:"park-after" default:"10s" min:"0s" max:"24h" help:"How long a tool that asks people waits in memory; then the turn is parked and uses no resources until it is answered. A tool whose effect is unsafe is never parked."`
 
-	SecretKeys string `flag:"secret-keys" example:"secret-keys" help:"File with the keys that seal the answers to secret questions: one a line, the first one seals, all open. turnctl secret-key makes one. Only the worker may read the file. All workers of a pool need the same. With the embedded server it is secret-keys in --store, and made there at the first start."`
+	SecretKeys string `flag:"secret-keys" example:"secret-keys" help:"File with the keys that seal the answers to secret questions: one per line; the first one seals, all of them open. turnctl secret-key prints a new one. Only the worker may read the file. All workers of a pool need the same. With the embedded server it is secret-keys in --store, created at the first start."`
 
-	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this one takes no part."`
+	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this worker runs none."`
 
 	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may continue after the first signal; then they are cancelled."`
-	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics. Empty or off: none."`
+	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics; empty or off disables them."`
 
 	Listen         string        `flag:"listen" default:"127.0.0.1:4222" kind:"address" embedded:"true" help:"Address of the embedded server. One that is not loopback needs --listen-user and --listen-password."`
 	ListenUser     string        `flag:"listen-user" example:"oneturn" embedded:"true" help:"User of the embedded server."`
 	ListenPassword Secret        `flag:"listen-password" example:"..." embedded:"true" help:"Password of the embedded server. Prefer the variable: flags are visible to every process of the machine."`
 	Accounts       string        `flag:"accounts" example:"accounts.conf" embedded:"true" help:"File with the accounts of the embedded server, as turnctl nats-config prints it; passwords are environment variables. In place of --listen-user."`
 	Store          string        `flag:"store" default:"oneturn-data" embedded:"true" help:"Directory of the embedded server's records. One server holds it at a time."`
-	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Most that the embedded server stores, at least 1GiB; -1: what is stored, and three quarters of what the disk has room for. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
-	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. On an external server, set by turnctl provision --ack-wait."`
+	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Maximum size of the embedded server's store, at least 1GiB; -1: what is stored, and three quarters of what the disk has room for. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
+	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before other workers take over its turns. On an external server, set by turnctl provision --ack-wait."`
 	SyncAlways     bool          `flag:"sync-always" default:"false" embedded:"true" help:"Write every record through to the disk before it is confirmed: survives a power loss, at a tenth of the rate."`
 }
 
@@ -83,9 +83,9 @@ type Publisher struct {
 	NATS
 	Output
 
-	Pool    string        `flag:"pool" default:"default" help:"Pool of workers that the turns go to."`
+	Pool    string        `flag:"pool" default:"default" help:"Pool of workers that the turns are published to."`
 	Wait    bool          `flag:"wait" default:"false" help:"Wait for the outcome of each turn and print it."`
-	Timeout time.Duration `flag:"timeout" default:"90s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included: by default half a minute more than a tool may take that names no limit."`
+	Timeout time.Duration `flag:"timeout" default:"90s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included: by default half a minute more than the default of --tool-timeout."`
 }
 
 // Turnctl configures the commands of cmd/turnctl.
@@ -111,15 +111,15 @@ type Provision struct {
 	Turnctl
 
 	Pools         []string      `flag:"pools" default:"default" help:"Pools of workers; each gets a durable consumer."`
-	AckWait       time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" help:"How long a worker may be silent before its turns go to another one. Workers read it from the consumer."`
+	AckWait       time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" help:"How long a worker may be silent before other workers take over its turns. Workers read it from the consumer."`
 	Retention     time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn: a later duplicate is a new turn. At least --max-turn-life + --max-event-age + 1h."`
 	MaxTurnLife   time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"As for the worker; bounds the retention from below."`
 	MaxEventAge   time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"As for the worker; bounds the retention from below."`
 	DeadAge       time.Duration `flag:"dead-age" default:"720h" min:"1m" max:"87600h" help:"How long dead letters are kept."`
-	ContextAge    time.Duration `flag:"context-age" default:"2160h" min:"1m" max:"87600h" help:"How long context variables of a chat outlive their last change."`
+	ContextAge    time.Duration `flag:"context-age" default:"2160h" min:"1m" max:"87600h" help:"How long context variables of a chat are kept after their last change."`
 	Replicas      int           `flag:"replicas" default:"1" enum:"1,3,5" help:"Servers that hold each record."`
 	InMaxBytes    Bytes         `flag:"in-max-bytes" default:"512MiB" help:"Size of the inbound stream; a full one refuses publishes. -1 for no limit. The server reserves it."`
-	DeadMaxBytes  Bytes         `flag:"dead-max-bytes" default:"128MiB" help:"Size of the dead letters; the oldest make room. -1 for no limit."`
+	DeadMaxBytes  Bytes         `flag:"dead-max-bytes" default:"128MiB" help:"Size of the stream of dead letters; a full one deletes the oldest. -1 for no limit."`
 	BlobsMaxBytes Bytes         `flag:"blobs-max-bytes" default:"-1" help:"Size of the payloads too large for a record. -1 for no limit."`
 	Memory        bool          `flag:"memory" default:"false" help:"Keep everything in memory: nothing survives the server. For trials."`
 }

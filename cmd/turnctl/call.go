@@ -36,7 +36,7 @@ type callSettings struct {
 	toolSettings
 
 	Workflows   string        `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
-	ToolTimeout time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool that names none itself, as for the worker."`
+	ToolTimeout time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool whose manifest sets none, as for the worker."`
 	Trace       bool          `flag:"trace" default:"false" help:"Print the phases of the call on standard error."`
 }
 
