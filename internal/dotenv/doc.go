@@ -9,4 +9,6 @@
 //
 // The Go libraries for such files read them by other rules (names without braces after $,
 // none in single quotes, YAML, an error for the whole file), hence this one.
+//
+// read.go reads a file within its folder, parse.go its statements, expand.go the references in values.
 package dotenv

@@ -7,6 +7,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// The parser: statement reads one statement of the text, assignment its name, value what is quoted or bare. What
+// sets nothing becomes a finding with its line, never an error.
+
 // File is what a .env file sets.
 type File struct {
 	// Problems are the statements that set nothing, in order: the line where each begins, the message

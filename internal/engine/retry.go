@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The phase invoke: attempts until one has a result or an error that may not be retried. again decides about the
+// next one and the pause before it; a pause that is too long ends the call with an error that names it.
+
 // longestPause bounds what a tool may ask to wait before it is tried again.
 const longestPause = time.Minute
 

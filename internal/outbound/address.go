@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// Which addresses may be dialled: the check runs on the address that a name resolved to, at the moment of
+// dialling, so that no second answer of DNS can lead elsewhere.
+
 // AddressError reports that an address may not be dialled.
 type AddressError struct {
 	Addr netip.Addr // where the name leads to; not for models and users

@@ -15,6 +15,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Errors of requests with texts that are safe to display: CallError distinguishes what certainly was not sent, which
+// may be retried, from what may have arrived; reason and certificateProblem name the cause without any text of the
+// server.
+
 // Unknown ends a message when the effect of a request is not known.
 const Unknown = "its effect may or may not have happened"
 

@@ -1,8 +1,3 @@
-// Package outbound is the HTTP client for addresses that manifests name. The author of a
-// manifest, of a DNS answer or of a redirect must not reach the inside of the network that
-// the worker runs in: each address is checked when it is dialled, after the name was resolved,
-// and again for each redirect. Responses are bounded, settings that are secrets go to the
-// endpoint alone, and a request that may have arrived is never sent a second time.
 package outbound
 
 import (

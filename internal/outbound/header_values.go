@@ -17,6 +17,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Headers of manifests whose values may come from files: Text reads a value each time, because files change;
+// settings adds them to a request and remembers the secrets among them, to redact them in answers.
+
 // maxValue bounds a file that holds a setting, in bytes.
 const maxValue = 64 << 10
 

@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// What an answer with a failure means: Failure by status and headers, FailureOf by a body whose status counts
+// instead. meaningOf is the table; detail is the text of the server, bounded and redacted.
+
 // Bounds of the description of a failure in an answer, in bytes.
 const (
 	maxFailure = 64 << 10

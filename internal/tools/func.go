@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// Go functions as tools: Func decodes the arguments into the parameter of the function (decode_args.go), runs it
+// with its call in the context, and turns its value, its error or its panic into a result.
+
 // maxPanicText bounds what of a panic's value becomes part of an error message, in bytes.
 const maxPanicText = 1024
 

@@ -1,8 +1,3 @@
-// Package tools defines what a turn can call: an [Invoker], the [Call] it receives and the
-// [Result] it returns. [Func] implements it for Go functions; packages python, natstool, mcptool,
-// httptool and agent for tools outside the process. host.go has what a running call may do ([Host]), vars.go its context
-// variables, step.go named steps, deadline.go the end of its attempt, retry.go which errors may be retried, describe.go
-// what an invoker reports about itself.
 package tools
 
 import (

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// Context variables of a Go tool: read at their first use, changed in memory, and returned as the difference to
+// what was read.
+
 // running is what the context of a Go tool carries.
 type running struct {
 	call  *Call

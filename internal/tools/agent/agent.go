@@ -1,9 +1,3 @@
-// Package agent asks models as tools: a call becomes one request to a chat-completions endpoint
-// as OpenAI has made it common, and what the model answers is the result. With a schema for the
-// result the model is made to answer JSON; without one the result is its text.
-//
-// Asking a model changes nothing, so the effect of such a tool is none. What it costs, and which
-// words it finds, is another matter: an answer is not the same twice.
 package agent
 
 import (

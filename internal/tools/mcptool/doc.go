@@ -10,9 +10,20 @@
 // The description of a tool is pinned: once it changes, the tool is refused. Arguments are
 // checked here before they are sent, results after they have come.
 //
-// tool.go and call.go have a call from its arguments to its result (result.go); server.go shares the sessions of a server
-// and limits its starts; session.go is one session, on stdio_transport.go or http_transport.go (http_body.go); handshake.go decides how it
-// begins; elicitation.go has the questions of servers; wire_compat.go repairs messages that the SDK does not accept.
+// In the order in which a call meets them:
+//
+//   - tool.go: [Tool], its Invoke, and the description that it is pinned to (digest.go).
+//   - shared_servers.go, options.go: [Servers], which tools share, and the options of both.
+//   - server.go: the sessions of one server: lent to calls, started, delayed after failures, ended.
+//   - send.go, call_meta.go: one call on one session, and what identifies it there.
+//   - active_call.go: the state of a call that a session carries.
+//   - session.go, handshake.go, tool_list.go: one session: how it begins, which tools its server has, how it ends.
+//   - sdk_call.go: functions of the MCP SDK run in separate goroutines.
+//   - stdio_transport.go, stdio_messages.go: the process of a server, and the messages in its output.
+//   - http_transport.go, http_body.go: streamable HTTP, and the messages in its answers.
+//   - watch_messages.go, wire_compat.go: what is read in messages before the SDK does, and what is repaired in them.
+//   - elicitation.go: questions of servers to people.
+//   - result.go, failure.go: results and errors.
 //
 // Only this package links the MCP SDK.
 package mcptool

@@ -21,6 +21,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Questions of servers. Older protocols ask while the call is open (elicit); since 2026-07-28 a server returns its
+// questions (round), which are stored as a step, and the call is repeated with the answers. ask puts one of either
+// to the host of the call.
+
 // Component is what shows the question of a server, unless the manifest names one for the tool.
 const Component = "Elicitation"
 

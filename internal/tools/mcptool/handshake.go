@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -109,4 +110,23 @@ func (p *probe) next(now handshake, failed, refused bool) (handshake, bool) {
 // unanswered is the answer that the SDK gets to an abandoned probe.
 func unanswered(id json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"server/discover was not answered"}}`+"\n", id)
+}
+
+// version of this module, as the client reports it.
+func version() string {
+	const unknown = "devel"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknown
+	}
+	const module = "github.com/oneturn/oneturn"
+	if info.Main.Path == module && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == module {
+			return dep.Version
+		}
+	}
+	return unknown
 }

@@ -21,6 +21,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A session on streamable HTTP: RoundTrip sees every request of the SDK, marks the one that carries the call, and
+// reads in statuses whether the call was refused, the session is gone, or nothing is known; http_body.go reads the
+// answers.
+
 // httpTransport reaches a server on streamable HTTP.
 type httpTransport struct {
 	server *server
@@ -191,16 +195,12 @@ func (l *httpSession) failed(u *activeCall, calls bool, resp *http.Response) {
 	}
 	session := resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != ""
 	if session && staleAfter(resp.StatusCode) {
-		u.mu.Lock()
-		u.stale = true
-		u.mu.Unlock()
+		u.set(&u.stale)
 	}
 	switch resp.StatusCode {
 	case http.StatusBadRequest:
 		if session && unknownSession(peek(resp)) {
-			u.mu.Lock()
-			u.gone = true
-			u.mu.Unlock()
+			u.set(&u.gone)
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		wait, _ := target.RetryAfter(resp.Header.Get(target.HeaderRetryAfter))
@@ -208,9 +208,7 @@ func (l *httpSession) failed(u *activeCall, calls bool, resp *http.Response) {
 			l.transport.server.to.Name, resp.StatusCode), wait))
 	case http.StatusNotFound:
 		if session {
-			u.mu.Lock()
-			u.gone = true
-			u.mu.Unlock()
+			u.set(&u.gone)
 		}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.transport.server.to.Name, l.reason(), l.transport.fix()))

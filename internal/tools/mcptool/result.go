@@ -17,6 +17,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// From the answer of a server to the result or the error of the call: value, result and failure for results;
+// refusal and protocolError for errors of the protocol.
+
 // value returns the value of a result: its structured content; else of its one text the JSON
 // object or array that it is, or the text as a string; else the list of its contents, null if
 // there are none.

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
+
+// The sessions of one server: acquire and release lend them to calls, start begins one (in a different way after a
+// failure: handshake.go), failed delays the next start, close ends all of them.
 
 const (
 	maxWaiting   = 64 // calls that wait for an answer on a separate session and take no slot
@@ -184,7 +188,7 @@ func (s *server) begin(ctx, within context.Context, op string) (_ *session, fail
 		}
 		err = s.over(op)
 	}
-	text := strings.TrimSuffix(one.explain(err), ": "+unknown) // nothing was called
+	text := strings.TrimSuffix(one.explain(err), ": "+outbound.Unknown) // nothing was called
 	one.end(0, nil)
 	switch {
 	case ctx.Err() != nil:

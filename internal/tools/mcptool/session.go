@@ -3,11 +3,6 @@ package mcptool
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/excerpt"
 	"github.com/oneturn/oneturn/internal/redact"
 )
+
+// One connection to a server, from connect to end. A transporter opens its link: a process (stdio_transport.go) or
+// HTTP (http_transport.go). The SDK is called by async only (sdk_call.go).
 
 const (
 	maxTools      = 4096            // that a server may have
@@ -95,24 +93,14 @@ func (s *session) connect(ctx context.Context) error {
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.changed() },
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-	type connected struct {
-		session *mcp.ClientSession
-		err     error
-	}
-	done := make(chan connected, 1)
-	go func() {
-		c := connected{err: errVanished}
-		defer func() {
-			recovered(recover(), &c.err)
-			done <- c
-		}()
+	done := async(func() (*mcp.ClientSession, error) {
 		var o mcp.ClientSessionOptions
 		if s.begins == legacy {
 			o.ProtocolVersion = legacyProtocol
 		}
-		c.session, c.err = client.Connect(ctx, s.link, &o)
-	}()
-	var c connected
+		return client.Connect(ctx, s.link, &o)
+	})
+	var c returned[*mcp.ClientSession]
 	select {
 	case c = <-done:
 	case <-ctx.Done(): // it may not look at its context
@@ -122,19 +110,9 @@ func (s *session) connect(ctx context.Context) error {
 	if c.err != nil {
 		return c.err
 	}
-	s.client = c.session
+	s.client = c.value
 	go s.watch()
 	return nil
-}
-
-// errVanished is the error of a goroutine that ended without one.
-var errVanished = errors.New("the MCP client ended without an answer")
-
-// recovered turns a panic of the MCP client, which parses untrusted input, into an error.
-func recovered(value any, err *error) {
-	if value != nil {
-		*err = fmt.Errorf("the MCP client panicked: %v: %w", value, errors.New(string(debug.Stack())))
-	}
 }
 
 // watch waits for the end of the connection.
@@ -263,98 +241,4 @@ func (s *session) explain(err error) string {
 		return s.link.explain(err)
 	}
 	return excerpt.Line(err.Error(), maxText)
-}
-
-// changed records that the tools have to be read again.
-func (s *session) changed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stale = true
-}
-
-// list reads the tools of the server.
-func (s *session) list(ctx context.Context) error {
-	s.mu.Lock()
-	s.stale = false
-	s.mu.Unlock()
-	done := make(chan error, 1)
-	go func() {
-		err := errVanished
-		defer func() {
-			recovered(recover(), &err)
-			done <- err
-		}()
-		err = s.pages(ctx)
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(cancelTimeout): // a server that does not read keeps the SDK from looking at the context
-		s.link.kill()
-		return <-done
-	}
-}
-
-// pages reads the tools page by page.
-func (s *session) pages(ctx context.Context) error {
-	all := map[string]*described{}
-	var cursor string
-	size := 0
-	for range maxPages {
-		page, err := s.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		if err != nil {
-			return fmt.Errorf("list its tools: %w", err)
-		}
-		for _, tool := range page.Tools {
-			d, err := describe(tool)
-			if err != nil {
-				return err
-			}
-			all[tool.Name] = d
-			size += len(d.text) + len(d.input) + len(d.output)
-		}
-		switch {
-		case len(all) > maxTools:
-			return fmt.Errorf("it has more than %d tools", maxTools)
-		case size > maxListBytes:
-			return fmt.Errorf("it sends more than %d bytes of tools", maxListBytes)
-		case len(page.NextCursor) > maxCursor:
-			return fmt.Errorf("the cursor of its list of tools has more than %d bytes", maxCursor)
-		case page.NextCursor == "" || page.NextCursor == cursor:
-			s.mu.Lock()
-			s.tools = all
-			s.mu.Unlock()
-			return nil
-		}
-		cursor = page.NextCursor
-	}
-	return fmt.Errorf("its list of tools has more than %d pages", maxPages)
-}
-
-// find returns the current description of a tool; nil if it has none of that name.
-func (s *session) find(ctx context.Context, name string) (*described, error) {
-	s.mu.Lock()
-	found, stale := s.tools[name], s.stale
-	s.mu.Unlock()
-	if found != nil && !stale { // servers add tools when they know the caller
-		return found, nil
-	}
-	if err := s.list(ctx); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tools[name], nil
-}
-
-// names of the tools of the server, sorted.
-func (s *session) names() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.tools))
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
+// The process of a server: open starts it, supervise owns it to its end, stdin writes the messages of the SDK, end
+// and kill stop it. stdio_messages.go reads what it prints.
+
 const drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 
 // stdio reaches a server by starting it.

@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A tool as callers see it: Describe and Invoke. findTool pins the description that the server gave first, or that
+// the manifest names, and refuses another one; arguments are checked by its schema before a session is needed.
+
 // Tool is one tool of an MCP server. It is safe for concurrent use.
 type Tool struct {
 	to     *target.MCP

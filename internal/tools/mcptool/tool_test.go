@@ -134,7 +134,7 @@ func TestDigestOfTheManifestPinsTheTool(t *testing.T) {
 func TestAnnotationsCountOnlyWhenTheyAreTrusted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		hints    mcp.ToolAnnotations
+		hints   mcp.ToolAnnotations
 		trusted bool
 		effect  string
 	}{

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Messages that servers send and the SDK does not accept: admit repairs ids and versions, and makes an error of an
+// answer that is not JSON, so that its call ends immediately.
+
 // wire has the relevant fields of a message.
 type wire struct {
 	Version string          `json:"jsonrpc"`

@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// The answer of a service: result reads a value, failed an error by its headers or its body. ofStatus and codeOf
+// are the two tables of codes; refuse writes an error in the same form.
+
 const (
 	statusHeader = "Status" // of messages that the server makes
 	noResponders = "503"

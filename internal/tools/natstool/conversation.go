@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// What happens between the request and the answer: take sorts the messages of the service, wait handles them until
+// there is an answer or the call ends, cancel notifies the service of the end.
+
 // maxProgress is how many progress reports of a call may wait; more are dropped.
 const maxProgress = 64
 

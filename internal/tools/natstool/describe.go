@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The endpoint as it is known: calls use what was discovered last and have it refreshed in the background; only
+// without any subject do they wait (awaitEndpoint). discover.go asks the services.
+
 const (
 	discoverTimeout = 2 * time.Second // for all answers
 	discoverPause   = 5 * time.Second // between two questions of which the first had no answer

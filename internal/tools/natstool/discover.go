@@ -17,6 +17,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The question to all instances of a service ($SRV.INFO), and one endpoint made of their answers: instances
+// collects, choose takes the newest version, effect counts only if all agree.
+
 // Keys of an endpoint's metadata.
 const (
 	MetaEffect      = "oneturn-effect"      // unsafe, replay, keyed, idempotent or none

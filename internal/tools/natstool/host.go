@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Operations that a service requests of the host of its call: operate checks and starts one, do runs it, respond
+// and refuse send the reply.
+
 // relayProgress passes a progress report to the host. An error of the host changes nothing.
 func (c *conversation) relayProgress(m *nats.Msg) {
 	if c.host == nil || c.ctx.Err() != nil {

@@ -19,6 +19,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// A call from its arguments to the published request: Invoke resolves the endpoint, opens a conversation, sends,
+// and waits (conversation.go). Close waits for the calls that are under way.
+
 // Defaults of [Options].
 const (
 	DefaultMaxAnswer = 10 << 20

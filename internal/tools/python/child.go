@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// One process as its calls see it: call hands it a call, wait returns how the call ends, deliver takes the frames
+// of the process, finish ends a call and releases the reservation.
+
 const (
 	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 	maxShared  = 64                     // async calls that share a child

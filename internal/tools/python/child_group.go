@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The processes of one version of a workflow: which call gets which (acquire, pick, dispatch), how reservations change
+// while calls wait for people (releaseSlot, reacquireSlot), and when unused ones end (reap, supersede, close).
+
 // blockingFor is how long a function that was seen to block the event loop has a process for itself.
 const blockingFor = 5 * time.Minute
 

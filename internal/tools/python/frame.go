@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The wire between worker and process: request and reply are the frames in the two directions, newRequest makes
+// the frame of a call, readReply reads a frame within its bound.
+
 // frameSlack is what a reply may take beyond the limit of its value, in bytes: an error text.
 const frameSlack = 64 << 10
 

@@ -20,6 +20,9 @@ import (
 	"github.com/oneturn/oneturn/internal/process"
 )
 
+// Signatures without running code: an isolated interpreter parses the files (inspect/*.py) and prints JSON.
+// Missing finds modules that cannot be imported, Probe the version of an interpreter.
+
 const (
 	maxInspected = 64 << 20         // bytes that the inspecting interpreter may write
 	inspectTime  = 30 * time.Second // for one run of an inspecting interpreter

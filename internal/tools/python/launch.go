@@ -17,6 +17,9 @@ import (
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
+// From the command to the end of a process: run starts supervise, which keeps the thread that started it; write
+// and read move frames; everything that ends comes together in failCalls (replace.go).
+
 // launch is what a child is started with.
 type launch struct {
 	workflow string

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Operations of the host of a call: operate starts one for a frame of the process, finishOperation runs it and
+// sends the reply. A call with open questions releases its slot; stop ends a call whose host ends it.
+
 // asyncFrame is a frame for a process whose sender does not wait for its delivery.
 type asyncFrame struct {
 	frame   []byte

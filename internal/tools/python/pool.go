@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Pool, its options and the versions of workflows: Tool binds a function to the active version, Renew activates
+// another one. send runs a call in a child of its version, in another one if that ended before it was entered.
+
 const (
 	defaultSize     = 4
 	defaultMaxFrame = 8 << 20

@@ -1,6 +1,3 @@
-// Package target has the addresses of tools outside the workflow folder: NATS services,
-// tools of MCP servers, HTTP endpoints and agents. Its types are plain data, filled by manifests
-// (package bindings) or by hand, and read by the packages that call such tools.
 package target
 
 import (

@@ -8,8 +8,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
+
+// One call on one session: send looks for a session that is alive, once takes it and decides whether it may be
+// used again, carry runs the request, explain returns what an error means for the call.
 
 // maxTries is how many sessions may turn out to be gone before a call is sent.
 const maxTries = 3
@@ -97,7 +101,7 @@ func (u *activeCall) cancelError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return context.Cause(u.ctx)
 	}
-	return tools.Ended(ctx, u.op, "while it was running: "+unknown)
+	return tools.Ended(ctx, u.op, "while it was running: "+outbound.Unknown)
 }
 
 // explain makes the error of a call that a session did not finish.
@@ -113,24 +117,20 @@ func (t *Tool) explain(one *session, u *activeCall, err error) error {
 	}
 	if e := protocolError(err); e != nil {
 		if e.Code == codeUnreadable && one.unreadableReason() != "" {
-			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unreadableReason(), unknown)
+			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unreadableReason(), outbound.Unknown)
 		}
 		if unknownSession([]byte(e.Message)) {
-			u.mu.Lock()
-			u.stale = true
-			u.mu.Unlock()
+			u.set(&u.stale)
 		}
 		return refusal(u, e)
 	}
-	u.mu.Lock()
-	u.lost = true
-	u.mu.Unlock()
+	u.set(&u.lost)
 	why := one.explain(err)
 	code := events.CodeToolError
 	if one.link.tooLarge() {
 		code = events.CodeTooLarge
 	}
-	failed := failf(code, u.op, "MCP server %s broke off: %s; %s", t.server.to.Name, why, unknown)
+	failed := failf(code, u.op, "MCP server %s broke off: %s; %s", t.server.to.Name, why, outbound.Unknown)
 	t.server.failed(failed, freeDeaths)
 	return failed
 }
@@ -145,22 +145,10 @@ func (s *session) carry(u *activeCall, params *mcp.CallToolParams) (*mcp.CallToo
 	s.call = u
 	s.garbled = ""
 	s.mu.Unlock()
-	type answer struct {
-		result *mcp.CallToolResult
-		err    error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		a := answer{err: errVanished}
-		defer func() {
-			recovered(recover(), &a.err)
-			done <- a
-		}()
-		a.result, a.err = s.client.CallTool(withActiveCall(u.ctx, u), params)
-	}()
+	done := async(func() (*mcp.CallToolResult, error) { return s.client.CallTool(withActiveCall(u.ctx, u), params) })
 	select {
-	case a := <-done:
-		return a.result, a.err
+	case r := <-done:
+		return r.value, r.err
 	case <-u.ctx.Done(): // a server that does not read keeps the SDK from looking at it
 		return nil, u.ctx.Err()
 	}

@@ -13,6 +13,10 @@ import (
 	"github.com/oneturn/oneturn/internal/process"
 )
 
+// The output of a server process: lines that are messages go to the SDK, everything else to the log. Programs
+// print between their messages, fold messages over lines, and omit line ends; a message that is too large ends the
+// process.
+
 // messages passes the messages of the server, and logs what else its program prints: one line
 // that is not a message would end the session.
 func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {

@@ -1,8 +1,9 @@
 package mcptool
 
 import (
-	"runtime/debug"
 	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Keys of `_meta` in a request, by which a server identifies the call. They do not name its user.
@@ -21,23 +22,18 @@ const (
 	MetaRetryAfter = "oneturn/retry_after" // seconds to wait before that
 )
 
-func formatToken(token uint64) string { return strconv.FormatUint(token, 10) }
-
-// version of this module, as the client reports it.
-func version() string {
-	const unknown = "devel"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
+// meta identifies the call for the server: see [MetaIdempotencyKey] and the keys after it.
+func (u *activeCall) meta() mcp.Meta {
+	m := mcp.Meta{
+		MetaIdempotencyKey: u.call.IdempotencyKey,
+		MetaFencingToken:   strconv.FormatUint(u.call.FencingToken, 10),
+		MetaEpoch:          u.call.Epoch,
+		MetaAttempt:        u.call.Attempt,
+		MetaCall:           u.call.CallID,
+		"progressToken":    u.token,
 	}
-	const module = "github.com/oneturn/oneturn"
-	if info.Main.Path == module && info.Main.Version != "" {
-		return info.Main.Version
+	if u.call.Trace != "" {
+		m["traceparent"] = u.call.Trace
 	}
-	for _, dep := range info.Deps {
-		if dep.Path == module {
-			return dep.Version
-		}
-	}
-	return unknown
+	return m
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// Bodies of tools outside, as they come: JSON, texts, media types with mistakes. Answer reads a result,
+// FailureText the text of a failure; each reason is safe to display.
+
 // JSON reads the JSON that a tool elsewhere has answered: white space and a byte order mark around
 // it do not count, and nothing is nil. why is what is wrong with it, in a text that contains nothing of
 // it; "" if it can be used.
