@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/redact"
 )
@@ -90,4 +91,29 @@ func (c *Call) EncodedArgs() (json.RawMessage, error) {
 	}
 	const usual = 1024
 	return events.AppendJSON(make([]byte, 0, usual), c.Args)
+}
+
+// ArgsFor is [Call.EncodedArgs] for what is called with an input schema: the arguments as it completes and coerces
+// them; nil takes them as they are. Errors have code bad_args, with a *[model.Refused] for violations.
+func (c *Call) ArgsFor(op string, input *model.Model) (json.RawMessage, error) {
+	encode := c.EncodedArgs
+	if input != nil {
+		args := c.Args
+		if args == nil {
+			args = map[string]any{}
+		}
+		conformed, changed, violations := input.Conform(args)
+		if len(violations) > 0 {
+			refused := &model.Refused{Model: c.Name, Violations: violations}
+			return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "bad_args:" + refused.Error(), Err: refused}
+		}
+		if changed {
+			encode = func() (json.RawMessage, error) { return events.AppendJSON(nil, conformed) }
+		}
+	}
+	data, err := encode()
+	if err != nil {
+		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "the arguments have no JSON form", Err: err}
+	}
+	return data, nil
 }

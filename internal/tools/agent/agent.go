@@ -18,13 +18,6 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Model answers conversations.
-type Model interface {
-	// Complete continues the conversation. Errors are *[events.Error], retryable by the rules of
-	// package tools.
-	Complete(ctx context.Context, call *tools.Call, ask Ask) (Answer, error)
-}
-
 // Ask is a conversation, and in which form it is to be continued.
 type Ask struct {
 	Messages []Message
@@ -57,14 +50,13 @@ type Options struct {
 	Logger    *slog.Logger    // logs at level Debug what a completion took; may be nil
 	MaxAnswer int             // bytes of an answer; 0 = 10 MiB
 	TLS       *tls.Config     // nil trusts the system's authorities
-	Model     Model           // nil is the endpoint of the target
 }
 
 // Tool asks one model. It is safe for concurrent use.
 type Tool struct {
 	t      target.Agent
 	o      Options
-	model  Model
+	model  *endpoint
 	client *outbound.Client
 }
 
@@ -80,11 +72,9 @@ func New(t *target.Agent, o Options) *Tool {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	to := cmp.Or(t.Completions, &target.Completions{})
-	tool := &Tool{t: target.Agent{ID: t.ID, Completions: to}, o: o, model: o.Model}
+	tool := &Tool{t: target.Agent{ID: t.ID, Completions: to}, o: o}
 	tool.client = outbound.New(outbound.Options{Network: to.Network, Headers: to.Headers, TLS: o.TLS, MaxBody: int64(o.MaxAnswer)})
-	if tool.model == nil {
-		tool.model = newEndpoint(*to, tool.client)
-	}
+	tool.model = &endpoint{to: *to, client: tool.client}
 	return tool
 }
 

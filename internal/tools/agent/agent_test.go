@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -354,20 +353,6 @@ func TestBusyEndpointIsRetryable(t *testing.T) {
 	_, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
 	require.True(t, tools.IsRetryable(err))
 	require.ErrorContains(t, err, "slow down")
-}
-
-// parrot is a model of another making.
-type parrot struct{}
-
-func (parrot) Complete(_ context.Context, _ *tools.Call, ask agent.Ask) (agent.Answer, error) {
-	return agent.Answer{Content: ask.Messages[0].Content, Finish: "stop"}, nil
-}
-
-func TestAnyModelCanStandBehindAnAgent(t *testing.T) {
-	t.Parallel()
-	result, err := agent.New(&target.Agent{ID: "parrot"}, agent.Options{Model: parrot{}}).Invoke(t.Context(), call(t, `{"prompt":"hi"}`))
-	require.NoError(t, err)
-	require.JSONEq(t, `"hi"`, string(result.Value))
 }
 
 func TestAnswerCountsHoweverItIsCounted(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// endpoint is a [Model] that a chat-completions endpoint serves. Endpoints differ in what they know
+// endpoint is a chat-completions endpoint that serves a model. Endpoints differ in what they know
 // of the form of answers: it asks for the most, once, and remembers what was taken.
 type endpoint struct {
 	to     target.Completions
@@ -37,10 +37,6 @@ const (
 	noFormat    dialect = 2 // response_format at all
 	noMaxTokens dialect = 4 // max_tokens: it is called max_completion_tokens
 )
-
-func newEndpoint(to target.Completions, client *outbound.Client) *endpoint {
-	return &endpoint{to: to, client: client}
-}
 
 // request is the body of a request.
 type request struct {
@@ -66,7 +62,7 @@ type response struct {
 	Error json.RawMessage `json:"error"` // some say so with status 200
 }
 
-// Complete implements [Model].
+// Complete continues the conversation. Errors are *[events.Error], retryable by the rules of package tools.
 func (e *endpoint) Complete(ctx context.Context, call *tools.Call, ask Ask) (Answer, error) {
 	op := "ask " + call.Name
 	for d := dialect(e.taken.Load()); ; {

@@ -26,9 +26,9 @@ func messages(op string, call *tools.Call) ([]Message, error) {
 			return conversation(op, list)
 		}
 	}
-	args, err := call.EncodedArgs()
+	args, err := call.ArgsFor(op, nil)
 	if err != nil {
-		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "the arguments have no JSON form", Err: err}
+		return nil, err
 	}
 	return []Message{{"user", string(args)}}, nil
 }

@@ -76,9 +76,9 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 
 // request makes the request of a call.
 func (t *Tool) request(ctx context.Context, op string, call *tools.Call) (*http.Request, error) {
-	args, err := call.EncodedArgs()
+	args, err := call.ArgsFor(op, nil)
 	if err != nil {
-		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "the arguments have no JSON form", Err: err}
+		return nil, err
 	}
 	method := cmp.Or(t.t.Method, http.MethodPost)
 	switch method {

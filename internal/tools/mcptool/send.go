@@ -77,7 +77,7 @@ func (t *Tool) carry(
 		return nil, failf(events.CodeToolError, u.op, "the server has changed the tool since it asked (digest %s, now %s): "+
 			"the answers are not for this tool, and the call was not continued; call it again", asked.Digest, pin.digest)
 	}
-	args, err := pin.arguments(u.op, u.call)
+	args, err := u.call.ArgsFor(u.op, pin.input)
 	if err != nil {
 		return nil, err
 	}

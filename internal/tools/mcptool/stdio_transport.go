@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,31 +85,17 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 func (c *child) supervise() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var ours, theirs [3]*os.File
-	closeAll := func(files ...*os.File) {
-		for _, f := range files {
-			if f != nil {
-				_ = f.Close()
-			}
-		}
-	}
-	for i := range ours {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(slices.Concat(ours[:], theirs[:])...)
-			c.begun <- fmt.Errorf("open pipes: %w", err)
-			return
-		}
-		if ours[i], theirs[i] = r, w; i == 0 {
-			ours[i], theirs[i] = w, r
-		}
+	ours, theirs, err := process.OpenPipes(true, false, false)
+	if err != nil {
+		c.begun <- err
+		return
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	process.Isolate(c.cmd)
-	err := c.cmd.Start()
-	closeAll(theirs[:]...)
+	err = c.cmd.Start()
+	process.CloseAll(theirs)
 	if err != nil {
-		closeAll(ours[:]...)
+		process.CloseAll(ours)
 		c.begun <- startError(err)
 		return
 	}
@@ -134,7 +119,7 @@ func (c *child) supervise() {
 		_ = f.SetReadDeadline(time.Now().Add(drainGrace)) // a process that left the group may hold the other end
 	}
 	readers.Wait()
-	closeAll(ours[:]...)
+	process.CloseAll(ours)
 	log.Debug("MCP server ended", "state", c.cmd.ProcessState.String())
 	close(c.exited)
 }

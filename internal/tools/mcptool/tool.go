@@ -2,7 +2,6 @@ package mcptool
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -166,26 +165,6 @@ func newPinned(name string, d *described) *pinned {
 	return pin
 }
 
-// arguments returns the arguments as the schema of the server wants them.
-func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error) {
-	args := call.Args
-	if args == nil {
-		args = map[string]any{}
-	}
-	if p.input == nil {
-		return call.EncodedArgs()
-	}
-	out, changed, violations := p.input.Conform(args)
-	if len(violations) > 0 {
-		refused := &model.Refused{Model: call.Name, Violations: violations}
-		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: refused.Error(), Err: refused}
-	}
-	if !changed {
-		return call.EncodedArgs()
-	}
-	return events.AppendJSON(nil, out)
-}
-
 // Invoke implements [tools.Invoker]. A server may ask instead of answering: then the call is
 // repeated with the answers, and a run that continues the turn later repeats it, too.
 func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -197,7 +176,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	pin := t.pin
 	t.mu.Unlock()
 	if pin != nil { // no session is needed to refuse them
-		if _, err := pin.arguments(op, call); err != nil {
+		if _, err := call.ArgsFor(op, pin.input); err != nil {
 			return tools.Result{}, err
 		}
 	}

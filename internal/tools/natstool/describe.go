@@ -2,7 +2,6 @@ package natstool
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -99,31 +98,4 @@ func (t *Tool) awaitEndpoint(ctx context.Context) (*endpoint, error) {
 	case <-ctx.Done():
 		return nil, wrap("describe "+t.name(), events.CodeTimeout, "no service has answered in time", context.Cause(ctx))
 	}
-}
-
-// args returns the arguments to send: in the form of the endpoint's input schema, if it has one.
-func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
-	if e.input != nil {
-		args, changed, violations := e.input.Conform(call.Args)
-		switch {
-		case len(violations) > 0:
-			return nil, badArgs(op, call.Name, violations)
-		case changed:
-			data, err := events.AppendJSON(nil, args)
-			if err != nil {
-				return nil, wrap(op, events.CodeBadArgs, "the arguments have no JSON form", err)
-			}
-			return data, nil
-		}
-	}
-	data, err := call.EncodedArgs()
-	if err != nil {
-		return nil, wrap(op, events.CodeBadArgs, "the arguments have no JSON form", err)
-	}
-	return data, nil
-}
-
-func badArgs(op, tool string, violations []model.Violation) error {
-	refused := &model.Refused{Model: tool, Violations: violations}
-	return wrap(op, events.CodeBadArgs, "bad_args:"+refused.Error(), refused)
 }

@@ -154,7 +154,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if err != nil {
 		return tools.Result{}, err
 	}
-	args, err := e.args(op, call)
+	args, err := call.ArgsFor(op, e.input)
 	if err != nil {
 		return tools.Result{}, err
 	}

@@ -34,12 +34,6 @@ type launch struct {
 	sources  map[string][]byte // Python files, relative to the workflow's folder, to run instead of those on the disk
 }
 
-// pipes are the worker's ends of a child's file descriptors.
-type pipes struct {
-	in, out, stdout, stderr *os.File
-	childEnds               []*os.File
-}
-
 // startError describes a call that was never reached because its process could not start.
 func (l launch) startError(op, text string) error {
 	at, err := locate(l.root, l.workflow)
@@ -89,15 +83,16 @@ func (c *child) supervise(started chan<- error) {
 		started <- err
 		return
 	}
-	p, err := connect(cmd)
+	ours, theirs, err := process.OpenPipes(true, false, false, false) // frames on file descriptors 3 and 4, and its output
 	if err != nil {
 		started <- err
 		return
 	}
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = theirs[:2], theirs[2], theirs[3]
 	err = cmd.Start()
-	closeAll(p.childEnds)
+	process.CloseAll(theirs)
 	if err != nil {
-		closeAll([]*os.File{p.in, p.out, p.stdout, p.stderr})
+		process.CloseAll(ours)
 		started <- err
 		return
 	}
@@ -118,10 +113,10 @@ func (c *child) supervise(started chan<- error) {
 	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, callOf: c.callOf, envSecrets: envSecrets, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
-	writer.Go(func() { c.write(p.in, stop) })
-	readers.Go(func() { c.read(p.out) })
-	readers.Go(func() { stdout.copy(p.stdout) })
-	readers.Go(func() { stderr.copy(p.stderr) })
+	writer.Go(func() { c.write(ours[0], stop) })
+	readers.Go(func() { c.read(ours[1]) })
+	readers.Go(func() { stdout.copy(ours[2]) })
+	readers.Go(func() { stderr.copy(ours[3]) })
 
 	waitErr := cmd.Wait()
 	process.KillGroup(cmd.Process.Pid) // of processes that the tools have started
@@ -130,13 +125,13 @@ func (c *child) supervise(started chan<- error) {
 	c.starting.Stop()
 	c.mu.Unlock()
 	close(stop)
-	closeAll([]*os.File{p.in})
-	for _, f := range []*os.File{p.out, p.stdout, p.stderr} {
+	_ = ours[0].Close()
+	for _, f := range ours[1:] {
 		_ = f.SetReadDeadline(time.Now().Add(drainGrace)) // a process that left the group may hold the other end
 	}
 	readers.Wait()
 	writer.Wait()
-	closeAll([]*os.File{p.out, p.stdout, p.stderr})
+	process.CloseAll(ours[1:])
 	log.Debug("Python process ended", "state", cmd.ProcessState.String(), "error", waitErr)
 	c.failCalls(cmd.ProcessState, stderr.LastLine())
 }
@@ -171,42 +166,6 @@ func (l launch) command(log *slog.Logger, mark string) (cmd *exec.Cmd, boot []by
 	cmd.Env = env
 	process.Isolate(cmd)
 	return cmd, boot, secrets, nil
-}
-
-// connect makes the pipes of the child: frames on file descriptors 3 and 4, and its output.
-func connect(cmd *exec.Cmd) (p *pipes, err error) {
-	p = &pipes{}
-	pair := func(end **os.File, weRead bool) *os.File {
-		if err != nil {
-			return nil
-		}
-		var r, w *os.File
-		if r, w, err = os.Pipe(); err != nil {
-			return nil
-		}
-		if !weRead {
-			r, w = w, r
-		}
-		*end = r
-		p.childEnds = append(p.childEnds, w)
-		return w
-	}
-	frames := []*os.File{pair(&p.in, false), pair(&p.out, true)}
-	stdout, stderr := pair(&p.stdout, true), pair(&p.stderr, true)
-	if err != nil {
-		closeAll(append(p.childEnds, p.in, p.out, p.stdout, p.stderr))
-		return nil, fmt.Errorf("open pipes: %w", err)
-	}
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, frames
-	return p, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
 }
 
 // write sends frames until the process ends. It runs in a separate goroutine, so that a process

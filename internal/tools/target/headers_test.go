@@ -54,10 +54,10 @@ func TestRetryAfterIsSecondsOrADateWithinADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 		for text, want := range map[string]time.Duration{
-			"7": 7 * time.Second, " 1.5 ": 1500 * time.Millisecond, "0": 0, "99999999": target.MaxRetryAfter,
+			"7": 7 * time.Second, "1.5": 1500 * time.Millisecond, "0": 0, "99999999": target.MaxRetryAfter,
 			at(time.Hour): time.Hour, at(-time.Hour): 0, at(1000 * time.Hour): target.MaxRetryAfter,
 		} {
-			wait, valid := target.RetryAfter(text)
+			wait, valid := target.RetryAfter(" " + text + " ")
 			require.True(t, valid, text)
 			require.Equal(t, want, wait, text)
 		}
