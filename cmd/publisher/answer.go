@@ -152,11 +152,7 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q *on
 			warnNotAsked(stderr, openQuestions(ctx, client, w), q.ToolCallID)
 			early = true
 		}
-		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
-		if q.UserID == "" {
-			q.UserID = w.User
-		}
-		turn = oneturn.TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn}
+		turn = direct(q, w)
 	}
 	v, err = client.Answer(ctx, q)
 	if early && errors.Is(err, oneturn.ErrUndecided) {
@@ -199,10 +195,16 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 			return &v, turn, nil
 		}
 	}
+	turn = direct(q, asked)
+	v, err = client.Answer(ctx, q)
+	return v, turn, err
+}
+
+// direct directs an answer to its question, and returns the turn of that.
+func direct(q *oneturn.Answer, asked *api.Question) oneturn.TurnID {
 	q.Workflow, q.Subject, q.Run = asked.Workflow, asked.Subject, asked.Run
 	q.UserID = cmp.Or(q.UserID, asked.User)
-	v, err = client.Answer(ctx, q)
-	return v, oneturn.TurnID{App: asked.App, Chat: asked.Chat, Run: asked.Run, Turn: asked.Turn}, err
+	return oneturn.TurnID{App: asked.App, Chat: asked.Chat, Run: asked.Run, Turn: asked.Turn}
 }
 
 // unknown is the result for an answer whose question and turn are unknown.

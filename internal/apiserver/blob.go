@@ -4,7 +4,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,25 +12,18 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// piece is a reply to [api.VerbBlob].
-type piece struct {
-	data []byte
-	size uint64
-	next uint64
-}
-
-func (p *piece) message(reply string) *nats.Msg {
-	m := &nats.Msg{Subject: reply, Data: p.data, Header: nats.Header{api.HeaderBlobSize: {strconv.FormatUint(p.size, 10)}}}
-	if p.next > 0 {
-		m.Header.Set(api.HeaderBlobNext, strconv.FormatUint(p.next, 10))
+// blobReply is the reply to [api.VerbBlob].
+func blobReply(reply string, p *store.Piece) *nats.Msg {
+	m := &nats.Msg{Subject: reply, Data: p.Data, Header: nats.Header{api.HeaderBlobSize: {strconv.FormatUint(p.Size, 10)}}}
+	if p.Next > 0 {
+		m.Header.Set(api.HeaderBlobNext, strconv.FormatUint(p.Next, 10))
 	}
 	return m
 }
@@ -51,77 +43,18 @@ func (s *Server) blob(ctx context.Context, app string, body []byte) (any, error)
 	if !isPublicBlob(app, q.Blob) { // the same error as for blobs of other tenants, so that it reveals nothing
 		return nil, fmt.Errorf("%w: this tenant has no event with blob %.300q", errNotFound, q.Blob)
 	}
-	stream, err := s.js.Stream(ctx, "OBJ_"+s.space.BlobsBucket())
-	if err != nil {
-		return nil, fmt.Errorf("open the blobs: %w", err)
-	}
-	info, err := s.blobInfo(ctx, stream, q.Blob)
+	chunks, err := store.OpenChunks(ctx, s.js, s.space.BlobsBucket())
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{size: info.Size}
-	chunks := "$O." + s.space.BlobsBucket() + ".C." + info.NUID
-	for from, most := max(q.From, 1), min(pageBytes, s.most); ; {
-		m, err := s.blobMessage(ctx, stream, from, chunks)
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound) && (q.From > 0 || uint64(len(p.data)) >= info.Size):
-			return p, nil
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return nil, fmt.Errorf("%w: blob %.300q has lost its content", errNotFound, q.Blob)
-		case err != nil:
-			return nil, fmt.Errorf("read blob %.300q: %w", q.Blob, err)
-		case len(p.data)+len(m.Data) > most && len(p.data) > 0:
-			p.next = m.Seq
-			return p, nil
-		}
-		p.data = append(p.data, m.Data...)
-		if from = m.Seq + 1; q.From == 0 && uint64(len(p.data)) >= info.Size {
-			return p, nil
-		}
-	}
-}
-
-// blobMessage reads the first message of a subject from a sequence on, or the last one where that is 0.
-// It is read from any replica; one that does not have it may lag, so the leader is asked then. Without
-// the message there the error is [jetstream.ErrMsgNotFound].
-func (s *Server) blobMessage(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jsapi.Message, error) {
-	var m *jetstream.RawStreamMsg
-	var err error
-	get := jsapi.Get{Seq: from, Next: subject}
-	if from > 0 {
-		m, err = stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
-	} else {
-		m, err = stream.GetLastMsgForSubject(ctx, subject)
-		get = jsapi.Get{Last: subject}
-	}
+	p, err := chunks.Piece(ctx, q.Blob, q.From, min(pageBytes, s.most))
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return jsapi.Read(ctx, s.js.Conn(), "OBJ_"+s.space.BlobsBucket(), get)
+	case errors.Is(err, store.ErrBlobGone):
+		return nil, fmt.Errorf("%w: blob %.300q is not stored, or its retention is over", errNotFound, q.Blob)
 	case err != nil:
-		return nil, fmt.Errorf("read a blob: %w", err)
+		return nil, fmt.Errorf("read blob %.300q: %w", q.Blob, err)
 	}
-	return &jsapi.Message{Seq: m.Sequence, Data: m.Data}, nil
-}
-
-// blobInfo reads the entry of a blob in the object store.
-func (s *Server) blobInfo(ctx context.Context, stream jetstream.Stream, name string) (*jetstream.ObjectInfo, error) {
-	m, err := s.blobMessage(ctx, stream, 0, "$O."+s.space.BlobsBucket()+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("look up blob %.300q: %w", name, err)
-	}
-	var info jetstream.ObjectInfo
-	if err == nil {
-		if err = json.Unmarshal(m.Data, &info); err == nil && (info.NUID == "" || strings.ContainsAny(info.NUID, ".*> ")) {
-			err = errors.New("it has no chunks")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look up blob %.300q: %w", name, err)
-		}
-	}
-	if err != nil || info.Deleted {
-		return nil, fmt.Errorf("%w: blob %.300q is not stored, or its retention is over", errNotFound, name)
-	}
-	return &info, nil
+	return p, nil
 }
 
 // isPublicBlob reports whether a name belongs to a blob of a public event of a tenant. The

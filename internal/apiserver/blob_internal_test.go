@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/internal/store"
 )
 
 // staleServer reads streams from a replica that has no message from a sequence on.
@@ -51,11 +52,11 @@ func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 	_, nc, space := provisioned(t)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	store, err := js.ObjectStore(t.Context(), space.BlobsBucket())
+	bucket, err := js.ObjectStore(t.Context(), space.BlobsBucket())
 	require.NoError(t, err)
 	name := "app.c.0-t.0.tool_response.0123456789abcdef"
 	text := strings.Repeat("0123456789abcdef", 90_000)
-	_, err = store.PutString(t.Context(), name, text)
+	_, err = bucket.PutString(t.Context(), name, text)
 	require.NoError(t, err)
 	for _, from := range []uint64{1, 2, 5, 1000} { // nothing, one chunk, some chunks, all
 		a := &Server{js: staleServer{js, from}, space: space, most: pageBytes}
@@ -65,10 +66,10 @@ func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 			require.NoError(t, err)
 			answer, err := a.blob(t.Context(), "app", request)
 			require.NoError(t, err)
-			p, ok := answer.(*piece)
+			p, ok := answer.(*store.Piece)
 			require.True(t, ok)
-			got = append(got, p.data...)
-			if next = p.next; next == 0 {
+			got = append(got, p.Data...)
+			if next = p.Next; next == 0 {
 				break
 			}
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -91,7 +92,7 @@ func workerState(err error) api.WorkerState {
 // asyncAnswer is returned by an endpoint whose reply takes time although nothing is read for it.
 type asyncAnswer func(ctx context.Context) (any, error)
 
-// endpoint returns the reply to a request of a tenant: a value that encoding/json writes, a *piece, or
+// endpoint returns the reply to a request of a tenant: a value that encoding/json writes, a [*store.Piece], or
 // an [asyncAnswer].
 type endpoint func(ctx context.Context, app string, body []byte) (any, error)
 
@@ -231,8 +232,8 @@ func (s *Server) reply(subject, reply string, answer any, err error) {
 		s.logger.Warn("request for the journal failed", "subject", subject, "err", err)
 		fail(codeUnavailable, "the journal cannot be read now: try again")
 	default:
-		if p, ok := answer.(*piece); ok {
-			m = p.message(reply)
+		if p, ok := answer.(*store.Piece); ok {
+			m = blobReply(reply, p)
 		} else {
 			m.Data = encode(answer)
 		}

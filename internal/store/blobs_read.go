@@ -2,12 +2,9 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
+	"math"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/jsapi"
@@ -49,50 +46,14 @@ func (b *Blobs) fromReplica(ctx context.Context, name string) ([]byte, error) {
 
 // fromLeader reads a blob from the leader, chunk by chunk.
 func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
-	info, err := b.leaderInfo(ctx, name)
+	chunks := Chunks{b.bucket, func(ctx context.Context, get jsapi.Get) (*jsapi.Message, error) {
+		return jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, get)
+	}}
+	whole, err := chunks.Piece(ctx, name, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	var data []byte
-	for from := uint64(1); uint64(len(data)) < info.Size; {
-		m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Seq: from, Next: b.chunksOf(info.NUID)})
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil, b.incomplete(ctx, name, info.NUID)
-		}
-		if err != nil {
-			return nil, err
-		}
-		data, from = append(data, m.Data...), m.Seq+1
-	}
-	return data, nil
-}
-
-// incomplete is why a blob lacks a chunk: it is stored again just now, and can be read then, or its
-// content is gone.
-func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
-	switch now, err := b.leaderInfo(ctx, name); {
-	case err != nil:
-		return err
-	case now.NUID != nuid:
-		return errors.New("it was overwritten while it was read")
-	}
-	return fmt.Errorf("%w: its content is not stored", ErrBlobGone)
-}
-
-// leaderInfo reads what the leader knows of a blob.
-func (b *Blobs) leaderInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
-	m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Last: b.entryOf(name)})
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("%w: %w", ErrBlobGone, jetstream.ErrObjectNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var info jetstream.ObjectInfo
-	if err := json.Unmarshal(m.Data, &info); err != nil || info.Deleted || info.NUID == "" || strings.ContainsAny(info.NUID, ".*> ") {
-		return nil, fmt.Errorf("%w: it was deleted, or its entry is damaged", ErrBlobGone)
-	}
-	return &info, nil
+	return whole.Data, nil
 }
 
 // ErrBlobGone is the error of a payload that is not stored any more, or is not what its record names: the arguments of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte
 	stored := make([]jetstream.PubAckFuture, len(chunks))
 	for i, data := range chunks {
 		var err error
-		if stored[i], err = b.js.PublishMsgAsync(&nats.Msg{Subject: b.chunksOf(content), Data: data}, jetstream.WithRetryAttempts(0)); err != nil {
+		if stored[i], err = b.js.PublishMsgAsync(&nats.Msg{Subject: chunksOf(b.bucket, content), Data: data}, jetstream.WithRetryAttempts(0)); err != nil {
 			return fmt.Errorf("send chunk %d: %w", i, err)
 		}
 	}
@@ -97,7 +96,7 @@ func (b *Blobs) writeEntry(ctx context.Context, info jetstream.ObjectInfo) error
 	if err != nil {
 		return fmt.Errorf("encode its entry: %w", err)
 	}
-	m := &nats.Msg{Subject: b.entryOf(info.Name), Data: data, Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}}
+	m := &nats.Msg{Subject: entryOf(b.bucket, info.Name), Data: data, Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}}
 	if _, err := b.js.PublishMsg(ctx, m); err != nil {
 		return fmt.Errorf("store its entry: %w", err)
 	}
@@ -106,11 +105,5 @@ func (b *Blobs) writeEntry(ctx context.Context, info jetstream.ObjectInfo) error
 
 // forget removes a content that no name has. What is left of it expires.
 func (b *Blobs) forget(ctx context.Context, content string) {
-	_ = jsapi.Purge(ctx, b.nc, "OBJ_"+b.bucket, b.chunksOf(content))
-}
-
-func (b *Blobs) chunksOf(content string) string { return "$O." + b.bucket + ".C." + content }
-
-func (b *Blobs) entryOf(name string) string {
-	return "$O." + b.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+	_ = jsapi.Purge(ctx, b.nc, "OBJ_"+b.bucket, chunksOf(b.bucket, content))
 }
