@@ -28,15 +28,15 @@ func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
 		require.Equal(t, "e.app.chat.*.*.ask.1", filter)
 		return []subjects.Record{{Key: subjects.TurnKey("app", "chat", "run-2", "turn")}, {Key: a.key}, {Key: subjects.TurnKey("app", "chat", "", "turn")}}, nil
 	})
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
 	k.Names = nil
-	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
-	m := k.says(4, a.question("1"), yes())
+	require.Equal(t, events.AnswerReplayed, k.handled(k.answers(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	m := k.answers(4, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 	k.finds(idempotency.ErrTooMany)
-	m = k.says(5, a.question("1"), yes())
+	m = k.answers(5, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 }
@@ -70,46 +70,46 @@ func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
 			"n": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string", "default": "none"},
 		}}
 	})
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), map[string]any{"n": "5"})).Code)
 	reply, err := a.journal.ReadReply(t.Context(), a.hold, "1")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":5,"note":"none"}`, string(reply.Data))
-	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
+	require.Equal(t, events.AnswerReplayed, k.handled(k.answers(3, a.question("1"), map[string]any{"n": "5"})).Code)
 }
 
-func TestAnswerWithoutATextIsNoAnswerToARequestForOne(t *testing.T) {
+func TestAnswerWithoutATextIsInvalidForARequestForOne(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1", func(e *events.ToolCall) { e.InteractionType = events.InteractionInputRequest })
 	for i, value := range []any{map[string]any{"x": json.Number("1")}, []any{"a"}} {
-		require.Equal(t, events.AnswerInvalid, k.handled(k.says(uint64(2+i), a.question("1"), value)).Code)
+		require.Equal(t, events.AnswerInvalid, k.handled(k.answers(uint64(2+i), a.question("1"), value)).Code)
 	}
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(9, a.question("1"), map[string]any{"value": "ten"})).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(9, a.question("1"), map[string]any{"value": "ten"})).Code)
 }
 
-func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
+func TestRejectionIsPublishedInTheChatOfTheSenderOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1", func(e *events.ToolCall) { e.UserID = "u" })
 	sub, err := k.js.Conn().SubscribeSync("oneturn.live.>")
 	require.NoError(t, err)
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
 	require.Equal(t, events.AnswerForbidden, k.handled(m).Code)
 	live, err := sub.NextMsg(10 * time.Second)
 	require.NoError(t, err)
 	require.Equal(t, k.space.Live("app", "other", events.KindToolCallRejected), live.Subject)
 	require.NotContains(t, string(live.Data), "approved")
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(3, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(3, a.question("1"), yes())).Code)
 	require.NoError(t, k.js.Conn().Flush())
 	n, _, err := sub.Pending()
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
 
-func TestVerdictGoesToInboxesOnly(t *testing.T) {
+func TestAnswerResultIsSentToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.ServerTime = nil // nothing else is sent
@@ -118,7 +118,7 @@ func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	all, err := k.js.Conn().SubscribeSync(">")
 	require.NoError(t, err)
 	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", "_INBOXES.x", "_INBOX", ""} {
-		m := k.says(uint64(i+2), a.question("1"), yes())
+		m := k.answers(uint64(i+2), a.question("1"), yes())
 		m.Header.Set(subjects.HeaderReply, subject)
 		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 	}
@@ -129,7 +129,7 @@ func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	require.Equal(t, 6, int(testutil.ToFloat64(k.Metrics.RepliesRefused)), "all but the answer that names no subject")
 }
 
-func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
+func TestEventsOfEarlierReleasesFollowAnswersOfWorkflowsWithCompatEvents(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.bindFolder("compat: {events: true}\nagents: {A: {model: M}}\nmodels: {M: {type: object}}\ntools: [{name: t, agent: A, kind: go}]\n")
@@ -143,7 +143,7 @@ func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
 		`{"kind":"ui_tool_dismiss","app_id":"app","chat_id":"chat","event_id":"turn/2","ui_tool_id":"approve"}`,
 	} {
 		ask := string(rune('1' + i))
-		require.Equal(t, events.AnswerAccepted, k.handled(k.says(uint64(i+2), a.question(ask), yes())).Code)
+		require.Equal(t, events.AnswerAccepted, k.handled(k.answers(uint64(i+2), a.question(ask), yes())).Code)
 		m, err := sub.NextMsg(10 * time.Second)
 		require.NoError(t, err)
 		var event struct {

@@ -43,7 +43,7 @@ func (k *kit) expiry(seq uint64, a *asker, ask string, change ...func(*events.Ex
 func over(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(-time.Second) }
 
 // F28: see docs/faults.md.
-func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
+func TestAnswerThatIsNotAcceptedGetsAReasonAndChangesNothingF28(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send func(k *kit, a *asker) *mail // what is sent last
@@ -51,17 +51,17 @@ func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
 		want idempotency.Outcome // of question 1
 	}{
 		"long after no question": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("9"), yes())
+			m := k.answers(2, a.question("9"), yes())
 			m.Stored = time.Now().Add(-2 * time.Minute)
 			return m
 		}, events.AnswerUnknown, idempotency.Open},
 		"no id of a question": {func(k *kit, _ *asker) *mail {
-			m := k.says(2, "turn", yes())
+			m := k.answers(2, "turn", yes())
 			m.Stored = time.Now().Add(-2 * time.Minute)
 			return m
 		}, events.AnswerUnknown, idempotency.Open},
 		"after its time": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), yes())
+			m := k.answers(2, a.question("1"), yes())
 			m.Stored = time.Now().Add(2 * time.Hour)
 			return m
 		}, events.AnswerExpired, idempotency.Open},
@@ -69,90 +69,90 @@ func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
 			m := k.expiry(2, a, "1")
 			m.Stored = time.Now().Add(2 * time.Hour)
 			require.Equal(k.t, events.AnswerAccepted, k.handled(m).Code)
-			return k.says(3, a.question("1"), yes())
+			return k.answers(3, a.question("1"), yes())
 		}, events.AnswerExpired, idempotency.Expired},
 		"after a cancel": {func(k *kit, a *asker) *mail {
 			require.Equal(k.t, inbound.Ack, k.cancelTurn(2, a.id).Do)
-			return k.says(3, a.question("1"), yes())
+			return k.answers(3, a.question("1"), yes())
 		}, events.AnswerCancelled, idempotency.Cancelled},
 		"after the turn": {func(k *kit, a *asker) *mail {
 			_, err := a.journal.Finish(k.t.Context(), a.hold, []byte(`{}`))
 			require.NoError(k.t, err)
-			return k.says(2, a.question("1"), yes())
+			return k.answers(2, a.question("1"), yes())
 		}, events.AnswerClosed, idempotency.Open},
 		"from another chat": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
+			m := k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
 			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other"), time.Now().Add(-2*time.Minute)
 			return m
 		}, events.AnswerUnknown, idempotency.Open},
 		"from another chat, on the subject of this one": {func(k *kit, a *asker) *mail {
-			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
+			return k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
 		}, events.AnswerForbidden, idempotency.Open},
 		"from this chat, on the subject of another": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), yes())
+			m := k.answers(2, a.question("1"), yes())
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
 			return m
 		}, events.AnswerForbidden, idempotency.Open},
 		"from another tenant": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "evil" })
+			m := k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "evil" })
 			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat"), time.Now().Add(-2*time.Minute)
 			return m
 		}, events.AnswerUnknown, idempotency.Open},
 		"for this tenant, on the subject of another": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), yes())
+			m := k.answers(2, a.question("1"), yes())
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat")
 			return m
 		}, events.AnswerForbidden, idempotency.Open},
 		"without a tenant": {func(k *kit, a *asker) *mail {
-			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "" })
+			return k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "" })
 		}, events.AnswerForbidden, idempotency.Open},
 		"by way of another workflow": {func(k *kit, a *asker) *mail {
 			k.bindWorkflows("WF", "Other")
-			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "Other" })
+			m := k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "Other" })
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "Other", "chat")
 			return m
 		}, events.AnswerForbidden, idempotency.Open},
 		"by way of another pool, to workers that do not know the workflow": {func(k *kit, a *asker) *mail {
 			k.bindWorkflows("Other")
-			m := k.says(2, a.question("1"), yes())
+			m := k.answers(2, a.question("1"), yes())
 			m.Subject = k.space.In("other", events.KindToolCallResponse, "app", "WF", "chat")
 			return m
 		}, events.AnswerForbidden, idempotency.Open},
 		"from another user": {func(k *kit, a *asker) *mail {
-			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
+			return k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
 		}, events.AnswerForbidden, idempotency.Open},
-		"from nobody": {func(k *kit, a *asker) *mail {
-			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "" })
+		"without a user": {func(k *kit, a *asker) *mail {
+			return k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "" })
 		}, events.AnswerForbidden, idempotency.Open},
 		"from another user, once it is answered": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
-			return k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)
+			return k.answers(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
 		}, events.AnswerForbidden, idempotency.Answered},
 		"second": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
-			return k.says(3, a.question("1"), map[string]any{"status": "declined"})
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)
+			return k.answers(3, a.question("1"), map[string]any{"status": "declined"})
 		}, events.AnswerConflict, idempotency.Answered},
 		"second, and wrong": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
-			return k.says(3, a.question("1"), "declined")
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)
+			return k.answers(3, a.question("1"), "declined")
 		}, events.AnswerConflict, idempotency.Answered},
 		"replayed with an old id": {func(k *kit, _ *asker) *mail {
 			old := k.asker("old", "")
 			old.ask("1")
-			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, old.question("1"), "no")).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.answers(2, old.question("1"), "no")).Code)
 			_, err := old.journal.Finish(k.t.Context(), old.hold, []byte(`{}`))
 			require.NoError(k.t, err)
-			return k.says(3, old.question("1"), yes())
+			return k.answers(3, old.question("1"), yes())
 		}, events.AnswerConflict, idempotency.Open},
 		"of the wrong shape": {func(k *kit, a *asker) *mail {
-			return k.says(2, a.question("1"), map[string]any{"status": []any{}})
+			return k.answers(2, a.question("1"), map[string]any{"status": []any{}})
 		}, events.AnswerInvalid, idempotency.Open},
 		"of 1 MiB": {func(k *kit, a *asker) *mail {
-			m := k.says(2, a.question("1"), "x")
+			m := k.answers(2, a.question("1"), "x")
 			m.Data = []byte(strings.Replace(string(m.Data), `"x"`, `"`+strings.Repeat("x", 1<<20)+`"`, 1))
 			return m
 		}, events.AnswerInvalid, idempotency.Open},
-		"that is no JSON": {func(k *kit, _ *asker) *mail {
+		"that is not JSON": {func(k *kit, _ *asker) *mail {
 			return k.mail(2, events.KindToolCallResponse, []byte(`{"response":`))
 		}, events.AnswerInvalid, idempotency.Open},
 		"without a question": {func(k *kit, _ *asker) *mail {
@@ -182,7 +182,7 @@ func TestAnswerThatIsFasterThanItsQuestionWaitsForItF28(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	last := time.Duration(0)
 	for delivery := range uint64(12) {
 		m.Lease.Delivery = delivery + 1
@@ -200,7 +200,7 @@ func TestAnswerThatIsFasterThanItsQuestionWaitsForItF28(t *testing.T) {
 }
 
 // F28: see docs/faults.md.
-func TestOneOfManyAnswersAtOnceIsAcceptedF28(t *testing.T) {
+func TestOneOfManyConcurrentAnswersIsAcceptedF28(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
@@ -208,13 +208,13 @@ func TestOneOfManyAnswersAtOnceIsAcceptedF28(t *testing.T) {
 	var wg sync.WaitGroup
 	mails := make([]*mail, 16)
 	for i := range mails {
-		mails[i] = k.says(uint64(i+2), a.question("1"), map[string]any{"n": json.Number(string(rune('0' + i%4)))})
+		mails[i] = k.answers(uint64(i+2), a.question("1"), map[string]any{"n": json.Number(string(rune('0' + i%4)))})
 		wg.Go(func() { k.Handle(t.Context(), mails[i].Message) })
 	}
 	wg.Wait()
 	codes := map[events.AnswerCode]int{}
 	for _, m := range mails {
-		codes[m.verdict(t).Code]++
+		codes[m.result(t).Code]++
 	}
 	require.Equal(t, map[events.AnswerCode]int{events.AnswerAccepted: 1, events.AnswerReplayed: 3, events.AnswerConflict: 12}, codes)
 	ack := a.ack("1")
@@ -235,14 +235,14 @@ func (g gone) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record,
 }
 
 // F28: see docs/faults.md.
-func TestAnswerWhileTheServerIsAwayComesBackAndStandsF28(t *testing.T) {
+func TestAnswerWhileTheServerIsAwayIsRedeliveredAndAcceptedF28(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1")
 	journal := k.Journal
 	k.Journal = idempotency.New(gone{k.store}, "w", idempotency.Options{})
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m.Message).Do)
 	m.silent(t, k)
 	k.Journal = journal
@@ -274,7 +274,7 @@ func TestAnswerToAParkedTurnEntersItsTool(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	a.park("1")
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)
 	require.Equal(t, 1, entered)
 	require.True(t, k.response().Success)
 }
@@ -289,7 +289,7 @@ func TestAnswerWhoseWorkerDiedBeforeTheToolEndedIsTakenOver(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	a.park("1")
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	v, err := idempotency.New(k.store, "dead", idempotency.Options{}).Answer(t.Context(), idempotency.Answer{
 		Key: a.key, ID: "1", Lease: m.Lease, Outcome: idempotency.Answered, Digest: "d", Data: []byte(`1`),
 		Check: func(idempotency.Record) error { return nil },
@@ -309,7 +309,7 @@ func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	k.bindWorkflows("Other")
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.silent(t, k)

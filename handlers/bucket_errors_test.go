@@ -30,7 +30,7 @@ func (k *kit) bindEager(effect bindings.Effect) {
 	k.t.Helper()
 	k.bind(effect, 0)
 	b := k.Bindings().Bindings()[0]
-	b.Kind, b.AcceptsContext = bindings.KindPython, true // nobody else has seen it
+	b.Kind, b.AcceptsContext = bindings.KindPython, true // no other worker has seen it
 }
 
 func (k *kit) document() (jetstream.KeyValue, string) {
@@ -74,7 +74,7 @@ func (k *kit) soon() *inbound.Message {
 }
 
 // F20: see docs/faults.md.
-func TestResultThatAFullBucketRefusesEndsTheTurnAndSaysSo(t *testing.T) {
+func TestResultThatAFullBucketRefusesEndsTheTurnWithTheReason(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, returns(tools.Result{Value: json.RawMessage(large(400_000)), Set: map[string]any{"x": "y"}}))
 	k.limit("OBJ_"+k.space.BlobsBucket(), func(c *jetstream.StreamConfig) { c.MaxBytes = 100_000 })
@@ -128,7 +128,7 @@ func TestBlobThatIsThereNeedsNoRoom(t *testing.T) {
 }
 
 // F20: see docs/faults.md.
-func TestContextVariablesGoOnAfterTheirDocumentWasDeletedByHand(t *testing.T) {
+func TestContextVariablesContinueAfterTheirDocumentWasDeletedByHand(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(kv jetstream.KeyValue, key string) error{
 		"delete": func(kv jetstream.KeyValue, key string) error { return kv.Delete(t.Context(), key) },
@@ -157,7 +157,7 @@ func TestChangesOfADamagedDocumentAreNamedAsNotStoredAndTheResultIsKept(t *testi
 	for name, text := range map[string]string{"no JSON": "not JSON", "null": "null", "empty": "", "a list": "[1]"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKit(t, returns(tools.Result{Value: json.RawMessage(`{"booked":7}`), Set: map[string]any{"x": "y"}}))
+			k := newKit(t, returns(tools.Result{Value: json.RawMessage(`{"reserved":7}`), Set: map[string]any{"x": "y"}}))
 			kv, key := k.document()
 			_, err := kv.PutString(t.Context(), key, text)
 			require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestChangesOfADamagedDocumentAreNamedAsNotStoredAndTheResultIsKept(t *testi
 			require.Empty(t, r.ContextKeys)
 			payload, ok := r.Payload.(map[string]any)
 			require.True(t, ok)
-			require.Equal(t, map[string]any{"booked": json.Number("7")}, payload["result"])
+			require.Equal(t, map[string]any{"reserved": json.Number("7")}, payload["result"])
 		})
 	}
 }
@@ -231,7 +231,7 @@ func TestBucketThatDoesNotAnswerShowsInLogAndMetricUntilTheWorkerDrains(t *testi
 	ctx, drain := context.WithCancelCause(t.Context())
 	time.AfterFunc(time.Second, func() { drain(handlers.ErrDraining) })
 	require.Equal(t, inbound.Nak, k.Handle(ctx, m).Do, "the inbox leaves a message whose lease is lost")
-	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("a bucket does not answer; it is tried again")), "once with the lease, once without: %s", log)
+	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("a bucket does not answer; it is retried")), "once with the lease, once without: %s", log)
 	require.Greater(t, k.retries(), 2.0)
 }
 
@@ -259,7 +259,7 @@ func TestDrainDoesNotWaitForABucketThatDoesNotAnswer(t *testing.T) {
 }
 
 // F20: a document of context variables is damaged. A tool that gets them with its call is not
-// entered, whatever its effect, and nothing comes back.
+// entered, whatever its effect, and nothing is redelivered.
 func TestToolWhoseContextDocumentIsDamagedIsNotEntered(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []bindings.Effect{bindings.EffectUnsafe, bindings.EffectIdempotent} {
@@ -285,8 +285,8 @@ func TestToolWhoseContextDocumentIsDamagedIsNotEntered(t *testing.T) {
 }
 
 // The bucket may answer before the lease ends; the drain does not wait for that, and the response
-// of an unsafe tool says that it was not entered.
-func TestDrainDoesNotWaitForContextVariablesThatNobodyReads(t *testing.T) {
+// of an unsafe tool states that it was not entered.
+func TestDrainDoesNotWaitForContextVariablesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[bindings.Effect]inbound.Do{bindings.EffectUnsafe: inbound.Ack, bindings.EffectIdempotent: inbound.Nak} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestDrainDoesNotWaitForContextVariablesThatNobodyReads(t *testing.T) {
 	}
 }
 
-func TestCancelEndsATurnWhoseContextVariablesNobodyReads(t *testing.T) {
+func TestCancelEndsATurnWhoseContextVariablesCannotBeRead(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.bindEager(bindings.EffectIdempotent)

@@ -27,10 +27,10 @@ import (
 // H22: see docs/faults.md. Beyond the budget, whatever the reason is, nothing that a tenant can send
 // any number of keeps a place. What its sender can send again is refused, a new turn that a full store cannot
 // claim becomes a dead letter, and an expiry, of which there is one for each question, keeps its place.
-func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
+func TestMessagesThatCannotBeDeferredAreDecided(t *testing.T) {
 	t.Parallel()
 	noRoom := func(code jetstream.ErrorCode) error {
-		return fmt.Errorf("put it aside: %w", &jetstream.APIError{ErrorCode: code})
+		return fmt.Errorf("deferred it: %w", &jetstream.APIError{ErrorCode: code})
 	}
 	causes := map[string]error{
 		"beyond the bound": nil, "refused for ever": idempotency.ErrRefused, "account full": noRoom(10002), "server full": noRoom(10023),
@@ -39,10 +39,10 @@ func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
 	for kind, m := range map[string]func(k *kit, a *asker, seq uint64) *inbound.Message{
 		"turn": func(k *kit, _ *asker, seq uint64) *inbound.Message { return k.message(seq, 1) },
 		"answer": func(k *kit, a *asker, seq uint64) *inbound.Message {
-			return k.says(seq, a.question("1"), yes()).Message
+			return k.answers(seq, a.question("1"), yes()).Message
 		},
 		"early answer": func(k *kit, a *asker, seq uint64) *inbound.Message {
-			return k.says(seq, a.question("2"), yes()).Message
+			return k.answers(seq, a.question("2"), yes()).Message
 		},
 		"expiry": func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "soon").Message },
 	} {
@@ -54,14 +54,14 @@ func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
 					owner := k.asker("asks", "")
 					owner.ask("1")
 					owner.ask("soon", func(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(30 * time.Second) })
-					h, aside := k.bounded(func(c *handlers.Config) {
+					h, deferred := k.bounded(func(c *handlers.Config) {
 						if kind != "expiry" {
 							k.without(c)
 						}
 						c.Full = func() (bool, time.Time) { return full, time.Time{} }
 						c.DeferralQuota = func(context.Context, string, int) (bool, error) { return err != nil, nil }
 					})
-					aside.err = err
+					deferred.err = err
 					for i := range uint64(4) {
 						d := h.Handle(t.Context(), m(k, owner, 2+i))
 						if i < 2 || kind == "expiry" && err != nil {
@@ -80,10 +80,10 @@ func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
 	}
 }
 
-// ended requires the outcome of messages of a kind that were not put aside.
+// ended requires the outcome of messages of a kind that were not deferred.
 func (k *kit) ended(kind string, full bool) {
 	k.t.Helper()
-	switch letters := k.letters(); {
+	switch letters := k.deadReasons(); {
 	case kind == "turn" && full:
 		require.Equal(k.t, []string{"undeliverable", "undeliverable"}, letters)
 	case kind == "turn":
@@ -94,8 +94,8 @@ func (k *kit) ended(kind string, full bool) {
 	}
 }
 
-// letters are the reasons of the dead letters.
-func (k *kit) letters() (reasons []string) {
+// deadReasons returns the reasons of the dead letters.
+func (k *kit) deadReasons() (reasons []string) {
 	k.t.Helper()
 	dead, err := k.js.Stream(k.t.Context(), k.space.DeadStream())
 	require.NoError(k.t, err)
@@ -108,8 +108,8 @@ func (k *kit) letters() (reasons []string) {
 }
 
 // H22: see docs/faults.md. Of every kind, wherever the subject is wrong. It takes no place, is not
-// put aside, and the sender of an answer gets its verdict.
-func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
+// deferred, and the sender of an answer gets its result.
+func TestMessageOnASubjectThatNoIDsGiveIsRefusedImmediately(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65)
 	for name, ids := range map[string]string{
@@ -122,7 +122,7 @@ func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
 			owner.ask("1")
-			h, aside := k.bounded(k.without)
+			h, deferred := k.bounded(k.without)
 			answered := 0
 			for _, kind := range []string{
 				events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindDeferredResponse, events.KindUserInputSubmit,
@@ -133,24 +133,24 @@ func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
 				cancel, err := events.EncodeCancel(&events.Cancel{TurnID: owner.id, Workflow: "WF"}, time.Now())
 				require.NoError(t, err)
 				for i, body := range [][]byte{
-					k.message(2, 1).Data, k.says(2, owner.question("1"), "swordfish").Data, k.says(2, owner.question("2"), "swordfish").Data,
-					k.says(2, "x@00000000/1", "swordfish", func(r *events.ToolCallResponse) { r.Workflow = "" }).Data,
+					k.message(2, 1).Data, k.answers(2, owner.question("1"), "swordfish").Data, k.answers(2, owner.question("2"), "swordfish").Data,
+					k.answers(2, "x@00000000/1", "swordfish", func(r *events.ToolCallResponse) { r.Workflow = "" }).Data,
 					resume, cancel, k.expiry(2, owner, "1").Data, []byte(`{"swordfish": 1`),
 				} {
 					m := k.mail(uint64(100+i), kind, body)
 					m.Subject = "oneturn.in.default." + kind + "." + ids
-					verdicts, err := k.js.Conn().SubscribeSync("oneturn.verdict.app.x")
+					results, err := k.js.Conn().SubscribeSync("oneturn.verdict.app.x")
 					require.NoError(t, err)
 					m.Header = nats.Header{subjects.HeaderReply: {"oneturn.verdict.app.x"}}
 					require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do, "%s %s", kind, body)
 					require.NoError(t, k.js.Conn().Flush())
-					if n, _, _ := verdicts.Pending(); n > 0 {
+					if n, _, _ := results.Pending(); n > 0 {
 						answered++
 					}
-					require.NoError(t, verdicts.Unsubscribe())
+					require.NoError(t, results.Unsubscribe())
 				}
 			}
-			require.Empty(t, aside.all)
+			require.Empty(t, deferred.all)
 			require.Equal(t, idempotency.Open, owner.outcome("1"))
 			if name != "tenant" {
 				require.GreaterOrEqual(t, answered, 7*3)
@@ -174,7 +174,7 @@ func (k *kit) noLetterHolds(text string) {
 	}
 }
 
-// H22: see docs/faults.md. Messages are given back with a delay in few functions, which count the place, or
+// H22: see docs/faults.md. Messages are requeued with a delay in few functions, which count the place, or
 // handle what workers alone send.
 func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
 	t.Parallel()
@@ -224,16 +224,16 @@ func TestLargeMessagesThatWaitLeaveTheInboundStreamSooner(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
-	h, aside := k.bounded(func(c *handlers.Config) { c.MaxAckPending = 312 * 64 })
+	h, deferred := k.bounded(func(c *handlers.Config) { c.MaxAckPending = 312 * 64 })
 	const size, n = 900 << 10, 30
 	kept := 0
 	for i := range uint64(n) {
-		if h.Handle(t.Context(), k.says(2+i, owner.question("1"), strings.Repeat("x", size)).Message).Do == inbound.Nak {
+		if h.Handle(t.Context(), k.answers(2+i, owner.question("1"), strings.Repeat("x", size)).Message).Do == inbound.Nak {
 			kept += size
 		}
 	}
 	require.Positive(t, kept)
 	require.LessOrEqual(t, kept, 10<<20)
-	require.Len(t, aside.all, n-kept/size)
-	require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.says(99, owner.question("1"), "small").Message).Do)
+	require.Len(t, deferred.all, n-kept/size)
+	require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.answers(99, owner.question("1"), "small").Message).Do)
 }

@@ -23,7 +23,7 @@ import (
 type broken struct{ idempotency.Store }
 
 func (broken) Scan(context.Context, subjects.Key, []idempotency.Record) ([]idempotency.Record, error) {
-	panic("a fault of ours")
+	panic("an injected panic")
 }
 
 func TestLiveCopyOfACancelThatPanicsEndsNoWorker(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLiveCopyOfACancelThatPanicsEndsNoWorker(t *testing.T) {
 	body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF"}, time.Now())
 	require.NoError(t, err)
 	k.HandleCancelCopy(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
-	require.Contains(t, log.String(), "a fault of ours")
+	require.Contains(t, log.String(), "an injected panic")
 }
 
 func TestCancelThatNamesAQuestionCancelsItsTurn(t *testing.T) {

@@ -83,7 +83,7 @@ func (h *Handlers) conflict(t *turn) inbound.Disposition {
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.TurnID.Turn, t.hash[:16]))
 }
 
-// checkSubject checks that the tokens of the subject are those of the ids in the body, so that rights on subjects are
+// checkSubject checks that the tokens of the subject match the ids in the body, so that rights on subjects are
 // rights on tenants and chats.
 func (h *Handlers) checkSubject(m *message, e *events.StructuredOutputReady) error {
 	return h.checkTokens(m, events.KindStructuredOutputReady, e.App, e.Workflow, e.Chat)

@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// F23: the clocks of workers are an hour off, jump back, and run fast. Who owns a turn, how often
-// its tool is entered and what is stored never depends on them.
+// F23: the clocks of workers are an hour off, jump back, and run fast. The owner of a turn, how often
+// its tool is entered and what is stored never depend on them.
 func TestClocksDecideNothingAboutATurn(t *testing.T) {
 	t.Parallel()
 	now := time.Now
@@ -35,10 +35,10 @@ func TestClocksDecideNothingAboutATurn(t *testing.T) {
 		return func() time.Time { return begin.Add(time.Since(begin) * 102 / 100) }
 	}
 	for name, c := range map[string]struct{ first, second func() time.Time }{
-		"an hour behind, an hour ahead": {shifted(-time.Hour), shifted(time.Hour)},
-		"an hour ahead, an hour behind": {shifted(time.Hour), shifted(-time.Hour)},
-		"jumps back":                    {jumping(), jumping()},
-		"drifts":                        {drifting(), shifted(0)},
+		"an hour slow, an hour ahead": {shifted(-time.Hour), shifted(time.Hour)},
+		"an hour ahead, an hour slow": {shifted(time.Hour), shifted(-time.Hour)},
+		"jumps back":                  {jumping(), jumping()},
+		"drifts":                      {drifting(), shifted(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,10 +73,10 @@ func TestClocksDecideNothingAboutATurn(t *testing.T) {
 	}
 }
 
-// F23: see docs/faults.md. Ages are told by the server's clock, whatever the worker's says.
+// F23: see docs/faults.md. Ages are measured by the server's clock, whatever the clock of the worker is.
 func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"ahead": 48 * time.Hour, "half a minute ahead": 31 * time.Second, "behind": -48 * time.Hour} {
+	for name, skew := range map[string]time.Duration{"ahead": 48 * time.Hour, "half a minute ahead": 31 * time.Second, "slow": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := func() time.Time { return time.Now().Add(skew) }
@@ -110,7 +110,7 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 				k := newKit(t, toolFunc(nothing))
 				k.Now = clock
 				a := k.asker("turn", "")
-				m := k.says(9, a.question("1"), "yes")
+				m := k.answers(9, a.question("1"), "yes")
 				require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do, "its question may be on its way")
 				m.Stored = time.Now().Add(-3 * time.Minute)
 				require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
@@ -119,7 +119,7 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 	}
 }
 
-func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
+func TestMessageWhoseAgeIsNotKnownIsRedelivered(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no leader") }
@@ -130,7 +130,7 @@ func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
 // clock of the worker is slow by more than that.
 func TestSlowClockEndsNoQuestion(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"more than the life of a turn behind": -8 * 24 * time.Hour, "days behind": -3 * 24 * time.Hour, "days ahead": 3 * 24 * time.Hour} {
+	for name, skew := range map[string]time.Duration{"slow by more than the life of a turn": -8 * 24 * time.Hour, "days slow": -3 * 24 * time.Hour, "days ahead": 3 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
@@ -156,7 +156,7 @@ func TestSlowClockEndsNoQuestion(t *testing.T) {
 // server's clock.
 func TestClockOfTheWorkerDoesNotShortenTheTimeToErase(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"two hours ahead": 2 * time.Hour, "two hours behind": -2 * time.Hour} {
+	for name, skew := range map[string]time.Duration{"two hours ahead": 2 * time.Hour, "two hours slow": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
@@ -164,7 +164,7 @@ func TestClockOfTheWorkerDoesNotShortenTheTimeToErase(t *testing.T) {
 			owner := k.asker("asks", "")
 			owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
 			secret := func(seq uint64) *inbound.Message {
-				m := k.says(seq, owner.question("1"), "swordfish").Message
+				m := k.answers(seq, owner.question("1"), "swordfish").Message
 				m.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
 				return m
 			}

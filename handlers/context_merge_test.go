@@ -59,7 +59,7 @@ func (interruptedMerge) Merge(context.Context, string, string, uint64, variables
 	return errors.New("the worker dies")
 }
 
-// diesBeforeMerge has a worker of its own handle the turn up to its response.
+// diesBeforeMerge has another worker handle the turn up to its response.
 func (k *kit) diesBeforeMerge() {
 	k.t.Helper()
 	config := k.Config

@@ -20,9 +20,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// TestWhatATenantHasPutAsideIsCountedWhereItIsKept: another worker, or one that was started again, knows of it, and other
+// TestDeferredMessagesOfATenantAreCountedWhereTheyAreKept: another worker, or one that was started again, knows of it, and other
 // tenants have room.
-func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
+func TestDeferredMessagesOfATenantAreCountedWhereTheyAreKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 4 << 20 })
@@ -47,7 +47,7 @@ func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 	require.True(t, may)
 	one := room()
 	taken := 0
-	for ; taken < 10; taken++ { // between two looks a worker counts its own
+	for ; taken < 10; taken++ { // between two counts a worker adds its own
 		if may, err := one.Take(t.Context(), "other", size); err != nil || !may {
 			break
 		}
@@ -55,9 +55,9 @@ func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 	require.Equal(t, 5, taken)
 }
 
-// TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom: they are in the stream that holds what is put aside, and one tenant may
+// TestTimeoutsOfOpenQuestionsTakeNoRoom: they are in the stream that holds what is deferred, and one tenant may
 // have more of them than that has room for.
-func TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom(t *testing.T) {
+func TestTimeoutsOfOpenQuestionsTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 64 << 10 })
@@ -77,8 +77,8 @@ func TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom(t *testing.T) {
 	require.True(t, may)
 }
 
-// TestHeadersTakeOfTheRoomOfTheirTenant: a tenant that sends large ones has no more of the store than another.
-func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
+// TestHeadersCountForTheRoomOfTheirTenant: a tenant that sends large ones has no more of the store than another.
+func TestHeadersCountForTheRoomOfTheirTenant(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
 	k := newKit(t, toolFunc(nothing))
@@ -109,9 +109,9 @@ func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
 	}
 }
 
-// TestAnswerThatWasPutAsideKeepsItsRoom: newer messages take all that there is, and are decided; it is put aside again,
+// TestDeferredAnswerKeepsItsRoom: newer messages take all that there is, and are decided; it is deferred again,
 // and answers its question when a worker with the workflow gets it.
-func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
+func TestDeferredAnswerKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
@@ -119,22 +119,22 @@ func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
 	owner.park("1")
 	h, before := k.bounded(k.without)
 	for i := range uint64(3) {
-		h.Handle(t.Context(), k.says(2+i, owner.question("1"), yes()).Message)
+		h.Handle(t.Context(), k.answers(2+i, owner.question("1"), yes()).Message)
 	}
 	require.Len(t, before.all, 1)
-	full, aside := k.bounded(k.without, func(c *handlers.Config) {
+	full, deferred := k.bounded(k.without, func(c *handlers.Config) {
 		c.MaxAckPending = 64
 		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
 	})
 	require.Equal(t, inbound.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
-	newer := k.says(99, owner.question("1"), yes())
+	newer := k.answers(99, owner.question("1"), yes())
 	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, full.Handle(t.Context(), newer.Message).Do)
-	require.Equal(t, events.AnswerUnknown, newer.verdict(t).Code)
+	require.Equal(t, events.AnswerUnknown, newer.result(t).Code)
 	again := k.again(before.all[0], 20)
 	require.Equal(t, inbound.Ack, full.Handle(t.Context(), again).Do)
-	require.Len(t, aside.all, 1)
+	require.Len(t, deferred.all, 1)
 	require.Equal(t, idempotency.Open, owner.outcome("1"))
-	k.Handle(t.Context(), k.again(aside.all[0], 21))
+	k.Handle(t.Context(), k.again(deferred.all[0], 21))
 	require.Equal(t, idempotency.Answered, owner.outcome("1"))
 }
 
@@ -145,7 +145,7 @@ func TestAnswerThatWasAcceptedBeforeIsNotRefusedWhenItHasToWait(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
 	owner.ask("1")
-	accepted := k.says(5, owner.question("1"), yes())
+	accepted := k.answers(5, owner.question("1"), yes())
 	_, err := k.Journal.Answer(t.Context(), idempotency.Answer{
 		Key: owner.key, ID: "1", Lease: accepted.Lease, Outcome: idempotency.Answered, Data: []byte(`{"status":"approved"}`),
 		Check: func(idempotency.Record) error { return nil },
@@ -157,10 +157,10 @@ func TestAnswerThatWasAcceptedBeforeIsNotRefusedWhenItHasToWait(t *testing.T) {
 		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
 	})
 	require.Equal(t, inbound.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
-	other := k.says(6, owner.question("1"), yes())
+	other := k.answers(6, owner.question("1"), yes())
 	accepted.Lease.Delivery, other.Lease.Delivery = 2, 2
 	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, full.Handle(t.Context(), other.Message).Do)
-	require.Equal(t, events.AnswerUnknown, other.verdict(t).Code)
+	require.Equal(t, events.AnswerUnknown, other.result(t).Code)
 	d := full.Handle(t.Context(), accepted.Message)
 	require.Equal(t, inbound.Nak, d.Do)
 	require.Positive(t, d.Delay)

@@ -21,7 +21,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// around publishes what was put aside as the workers' timers do, and returns what the inbound stream has then.
+// around publishes what was deferred as the workers' timers do, and returns what the inbound stream has then.
 func (k *kit) around(timers *timers.Timers, d deferral.Message) nats.Header {
 	k.t.Helper()
 	d.At = time.Now()
@@ -39,7 +39,7 @@ func (k *kit) around(timers *timers.Timers, d deferral.Message) nats.Header {
 	return got.Header
 }
 
-// TestMessageWithLargeHeadersKeepsItsAge: also when it is put aside again and again, and it keeps what workers
+// TestMessageWithLargeHeadersKeepsItsAge: also when it is deferred again and again, and it keeps what workers
 // read of its sender's headers.
 func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 	t.Parallel()
@@ -54,17 +54,17 @@ func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			first := time.Now()
-			h, aside := k.bounded(k.without)
+			h, deferred := k.bounded(k.without)
 			for i := range uint64(3) {
 				m := k.message(2+i, 1)
 				m.Stored, m.Header = first, nats.Header{subjects.HeaderReply: {"_INBOX.x"}, "traceparent": {trace}, nats.MsgIdHdr: {"id"}}
 				maps.Copy(m.Header, senders)
 				h.Handle(t.Context(), m)
 			}
-			require.Len(t, aside.all, 1)
+			require.Len(t, deferred.all, 1)
 			timers := k.timers()
 			for round := range 2 {
-				header := k.around(timers, aside.all[round])
+				header := k.around(timers, deferred.all[round])
 				require.Equal(t, strconv.Itoa(round+1), header.Get(deferral.HeaderDeferrals))
 				for _, name := range own {
 					require.NotEmpty(t, header.Get(name), name)
@@ -78,7 +78,7 @@ func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 					size += len(name) + len(strings.Join(values, ""))
 				}
 				require.Less(t, size, 10<<10)
-				m := k.again(aside.all[round], uint64(10+round))
+				m := k.again(deferred.all[round], uint64(10+round))
 				m.Header = header
 				require.Equal(t, inbound.Ack, h.Handle(t.Context(), m).Do)
 			}
@@ -86,8 +86,8 @@ func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 	}
 }
 
-// TestHeaderMakesNoLateAnswerOneInTime: whoever may answer may write headers, but not publish on the subjects on
-// which workers publish what was put aside.
+// TestHeaderMakesNoLateAnswerOneInTime: clients that may answer may write headers, but not publish on the subjects on
+// which workers publish what was deferred.
 func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{events.KindToolCallResponse, events.KindUIToolResponse, events.KindUserInputSubmit} {
@@ -96,7 +96,7 @@ func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
 			owner.ask("1", over)
-			m := k.says(3, owner.question("1"), yes())
+			m := k.answers(3, owner.question("1"), yes())
 			m.Subject = k.space.In("default", kind, "app", "WF", "chat")
 			m.Header.Set(deferral.HeaderDeferred, time.Now().Add(-time.Hour).Format(time.RFC3339Nano))
 			m.Header.Set(deferral.HeaderDeferrals, "1")
@@ -105,9 +105,9 @@ func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 	}
 }
 
-// TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey: a worker without keys, or without the newest, gives it back for
-// as long as a turn may live, still sealed; one that nobody can open is judged at once.
-func TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey(t *testing.T) {
+// TestDeferredAnswerWaitsForAWorkerWithItsKey: a worker without keys, or without the newest, requeues it for
+// as long as a turn may live, still sealed; one that no worker can open is judged immediately.
+func TestDeferredAnswerWaitsForAWorkerWithItsKey(t *testing.T) {
 	t.Parallel()
 	parse := func(keys string) *secrets.Keys {
 		ring, err := secrets.Parse([]byte(keys))
@@ -122,25 +122,25 @@ func TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
 			owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
-			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys = parse(right) })
+			h, deferred := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys = parse(right) })
 			for i := range uint64(3) {
-				h.Handle(t.Context(), k.says(2+i, owner.question("1"), "swordfish").Message)
+				h.Handle(t.Context(), k.answers(2+i, owner.question("1"), "swordfish").Message)
 			}
-			require.Len(t, aside.all, 1)
-			require.True(t, secrets.Sealed(aside.all[0].Data))
+			require.Len(t, deferred.all, 1)
+			require.True(t, secrets.Sealed(deferred.all[0].Data))
 			without, kept := k.bounded(func(c *handlers.Config) { c.SecretKeys, c.MaxTurnLife = ring, life })
 			for i := range uint64(2) {
-				require.Equal(t, inbound.Nak, without.Handle(t.Context(), k.again(aside.all[0], 20+i)).Do)
+				require.Equal(t, inbound.Nak, without.Handle(t.Context(), k.again(deferred.all[0], 20+i)).Do)
 			}
-			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), k.again(aside.all[0], 22)).Do, "beyond the budget")
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), k.again(deferred.all[0], 22)).Do, "beyond the budget")
 			require.Len(t, kept.all, 1)
-			require.Equal(t, aside.all[0].Data, kept.all[0].Data, "sealed once")
-			require.Equal(t, aside.all[0].Header.Get(deferral.HeaderDeferred), kept.all[0].Header.Get(deferral.HeaderDeferred))
+			require.Equal(t, deferred.all[0].Data, kept.all[0].Data, "sealed once")
+			require.Equal(t, deferred.all[0].Header.Get(deferral.HeaderDeferred), kept.all[0].Header.Get(deferral.HeaderDeferred))
 
-			changed := k.again(aside.all[0], 23)
+			changed := k.again(deferred.all[0], 23)
 			changed.Data = append(bytes.Clone(changed.Data), 'x')
 			changed.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "chat")
-			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), changed).Do, "no worker has put it aside")
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), changed).Do, "no worker has deferred it")
 			old := k.again(kept.all[0], 24)
 			old.Header.Set(deferral.HeaderDeferred, time.Now().Add(-life-time.Minute).Format(time.RFC3339Nano))
 			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), old).Do, "its turn is past its life")
@@ -148,7 +148,7 @@ func TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey(t *testing.T) {
 
 			with := k.Config
 			with.SecretKeys = parse(other + "\n" + right)
-			require.Equal(t, inbound.Erase, handlers.New(with).Handle(t.Context(), k.again(aside.all[0], 25)).Do)
+			require.Equal(t, inbound.Erase, handlers.New(with).Handle(t.Context(), k.again(deferred.all[0], 25)).Do)
 			require.Equal(t, idempotency.Answered, owner.outcome("1"))
 		})
 	}
@@ -163,7 +163,7 @@ func TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept(t *testing.T) {
 	} {
 		for kind, send := range map[string]func(k *kit, a *asker, seq uint64) *mail{
 			"answer": func(k *kit, a *asker, seq uint64) *mail {
-				m := k.says(seq, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "" })
+				m := k.answers(seq, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "" })
 				m.Subject = k.space.In(at.pool, events.KindToolCallResponse, "app", at.workflow, "chat")
 				return m
 			},
@@ -178,14 +178,14 @@ func TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept(t *testing.T) {
 				k := newKit(t, toolFunc(nothing))
 				owner := k.asker("asks", "")
 				owner.ask("1", over)
-				h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxTurnLife = 7 * 24 * time.Hour })
+				h, deferred := k.bounded(k.without, func(c *handlers.Config) { c.MaxTurnLife = 7 * 24 * time.Hour })
 				for i := range uint64(5) {
 					m := send(k, owner, 2+i)
 					m.Stored = time.Now().Add(-24 * time.Hour)
 					require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do)
-					require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
+					require.Equal(t, events.AnswerForbidden, m.result(t).Code)
 				}
-				require.Empty(t, aside.all)
+				require.Empty(t, deferred.all)
 				require.Equal(t, idempotency.Open, owner.outcome("1"))
 			})
 		}
@@ -198,9 +198,9 @@ func TestAnswerOfAnotherUserIsRefusedAndNotKept(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
 	owner.ask("1", func(e *events.ToolCall) { e.UserID = "someone" })
-	h, aside := k.bounded(k.without)
-	m := k.says(2, owner.question("1"), yes())
+	h, deferred := k.bounded(k.without)
+	m := k.answers(2, owner.question("1"), yes())
 	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do)
-	require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
-	require.Empty(t, aside.all)
+	require.Equal(t, events.AnswerForbidden, m.result(t).Code)
+	require.Empty(t, deferred.all)
 }

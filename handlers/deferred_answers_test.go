@@ -14,26 +14,26 @@ import (
 	"github.com/oneturn/oneturn/internal/secrets"
 )
 
-// TestAnswerThatWasPutAsideIsInTime: it counts as of when it was sent, though the question's time is
+// TestDeferredAnswerIsInTime: it counts as of when it was sent, though the question's time is
 // over when a worker with its workflow gets it.
-func TestAnswerThatWasPutAsideIsInTime(t *testing.T) {
+func TestDeferredAnswerIsInTime(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
 	end := time.Now().Add(time.Minute)
 	owner.ask("1", func(e *events.ToolCall) { e.Answer.ExpiresAt = end })
-	h, aside := k.bounded(k.without)
+	h, deferred := k.bounded(k.without)
 	for seq := uint64(2); seq < 5; seq++ {
-		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
+		h.Handle(t.Context(), k.answers(seq, owner.question("1"), yes()).Message)
 	}
-	m := k.again(aside.all[0], 9)
+	m := k.again(deferred.all[0], 9)
 	m.Stored = end.Add(time.Hour)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	require.Equal(t, idempotency.Answered, owner.outcome("1"))
 }
 
-// TestSecretAnswerIsPutAsideSealed: also one to a question that is not known yet, which may be secret.
-func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
+// TestSecretAnswerIsDeferredSealed: also one to a question that is not known yet, which may be secret.
+func TestSecretAnswerIsDeferredSealed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	keys, err := secrets.Parse([]byte(secrets.NewKey()))
@@ -41,32 +41,32 @@ func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
 	owner := k.asker("asks", "")
 	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
 	for ask, change := range map[string]func(*handlers.Config){"1": k.without, "2": func(*handlers.Config) {}} {
-		h, aside := k.bounded(change, func(c *handlers.Config) { c.SecretKeys = keys })
+		h, deferred := k.bounded(change, func(c *handlers.Config) { c.SecretKeys = keys })
 		for seq := uint64(2); seq < 5; seq++ {
-			h.Handle(t.Context(), k.says(seq, owner.question(ask), "swordfish").Message)
+			h.Handle(t.Context(), k.answers(seq, owner.question(ask), "swordfish").Message)
 		}
-		require.Len(t, aside.all, 1)
-		require.NotContains(t, string(aside.all[0].Data), "swordfish")
-		require.True(t, secrets.Sealed(aside.all[0].Data))
+		require.Len(t, deferred.all, 1)
+		require.NotContains(t, string(deferred.all[0].Data), "swordfish")
+		require.True(t, secrets.Sealed(deferred.all[0].Data))
 		if ask != "1" {
 			continue
 		}
 		c := k.Config
 		c.SecretKeys = keys
-		require.Equal(t, inbound.Erase, handlers.New(c).Handle(t.Context(), k.again(aside.all[0], 9)).Do)
+		require.Equal(t, inbound.Erase, handlers.New(c).Handle(t.Context(), k.again(deferred.all[0], 9)).Do)
 		require.Equal(t, idempotency.Answered, owner.outcome("1"))
 	}
-	h, aside := k.bounded(k.without) // a worker without keys
+	h, deferred := k.bounded(k.without) // a worker without keys
 	for seq := uint64(12); seq < 14; seq++ {
-		require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
+		require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.answers(seq, owner.question("1"), "swordfish").Message).Do)
 	}
-	beyond := k.says(14, owner.question("1"), "swordfish")
+	beyond := k.answers(14, owner.question("1"), "swordfish")
 	require.Equal(t, inbound.Erase, h.Handle(t.Context(), beyond.Message).Do)
-	require.Equal(t, events.AnswerUnknown, beyond.verdict(t).Code)
-	require.Empty(t, aside.all)
+	require.Equal(t, events.AnswerUnknown, beyond.result(t).Code)
+	require.Empty(t, deferred.all)
 }
 
-// TestFloodOfAnswersToNothingIsNotErasedOneByOne: for each the server would write a file anew. Answers of
+// TestFloodOfAnswersToNothingIsNotErasedOneByOne: for each the server would write a file again. Answers of
 // other tenants are erased, and those to secret questions always.
 func TestFloodOfAnswersToNothingIsNotErasedOneByOne(t *testing.T) {
 	t.Parallel()
@@ -80,32 +80,32 @@ func TestFloodOfAnswersToNothingIsNotErasedOneByOne(t *testing.T) {
 	}
 	done := map[inbound.Do]int{}
 	for seq := range uint64(200) {
-		done[h.Handle(t.Context(), old(k.says(seq+2, "t/1", yes()))).Do]++
+		done[h.Handle(t.Context(), old(k.answers(seq+2, "t/1", yes()))).Do]++
 	}
 	require.Equal(t, map[inbound.Do]int{inbound.Erase: 32, inbound.Ack: 168}, done)
-	other := old(k.says(300, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" }))
+	other := old(k.answers(300, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" }))
 	other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
 	require.Equal(t, inbound.Erase, h.Handle(t.Context(), other).Do)
-	secret := old(k.says(301, owner.question("1"), "swordfish"))
+	secret := old(k.answers(301, owner.question("1"), "swordfish"))
 	secret.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
 	require.Equal(t, inbound.Erase, h.Handle(t.Context(), secret).Do)
 }
 
-// TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion: that was looked at before, so the
+// TestAnswerDeferredOpenIsDeferredAgainWithoutAReadOfItsQuestion: that was looked at before, so the
 // answer is not erased.
-func TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion(t *testing.T) {
+func TestAnswerDeferredOpenIsDeferredAgainWithoutAReadOfItsQuestion(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
 	owner.ask("1")
-	h, aside := k.bounded(k.without)
+	h, deferred := k.bounded(k.without)
 	for seq := uint64(2); seq < 5; seq++ {
-		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
+		h.Handle(t.Context(), k.answers(seq, owner.question("1"), yes()).Message)
 	}
-	require.Len(t, aside.all, 1)
+	require.Len(t, deferred.all, 1)
 	h.Names = nil
 	owner.ask("2")
-	h.Handle(t.Context(), k.again(aside.all[0], 9))
-	require.Len(t, aside.all, 2)
-	require.Len(t, aside.all[1].Header[deferral.HeaderOrigin], 2)
+	h.Handle(t.Context(), k.again(deferred.all[0], 9))
+	require.Len(t, deferred.all, 2)
+	require.Len(t, deferred.all[1].Header[deferral.HeaderOrigin], 2)
 }

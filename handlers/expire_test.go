@@ -74,15 +74,15 @@ func TestExpiryOfADecidedQuestionChangesNothing(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1")
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), "x")).Code)
 	late := k.expiry(3, a, "1")
 	late.Stored = time.Now().Add(2 * time.Hour)
 	require.Equal(t, events.AnswerConflict, k.handled(late).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
 }
 
-// A read may lack the question of an expiry, and nobody schedules another one.
-func TestExpiryOfAQuestionThatNoReadShowsComesBackForTheLifeOfATurn(t *testing.T) {
+// A read may lack the question of an expiry, and no worker schedules another one.
+func TestExpiryOfAQuestionThatNoReadShowsIsRedeliveredForTheLifeOfATurn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.MaxTurnLife = 2 * time.Hour
@@ -131,7 +131,7 @@ func TestCancelOfAParkedTurnEndsItAndClosesItsQuestions(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	a.ask("two", func(e *events.ToolCall) { e.UserID = "u" })
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), "x")).Code)
 	require.Equal(t, inbound.Ack, k.cancelTurn(3, a.id).Do)
 	require.Equal(t, idempotency.Cancelled, a.outcome("two"))
 	require.Equal(t, events.AckCancelled, a.ack("two").Status)
@@ -161,7 +161,7 @@ func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 	} {
 		require.Equal(t, inbound.Erase, k.Handle(t.Context(), k.mail(uint64(i+2), events.KindToolCallResponse, []byte(body)).Message).Do)
 	}
-	other := k.says(10, "turn/1", secret) // an answer where turns belong
+	other := k.answers(10, "turn/1", secret) // an answer where turns belong
 	other.Subject = k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat")
 	require.Equal(t, events.AnswerForbidden, k.handled(other).Code)
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
@@ -177,14 +177,14 @@ func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 func requireWithheld(t *testing.T, m *jetstream.RawStreamMsg, secret string) {
 	t.Helper()
 	require.Empty(t, m.Data)
-	require.Empty(t, m.Header.Get("Oneturn-SHA256"), "a hash would tell a short secret")
+	require.Empty(t, m.Header.Get("Oneturn-SHA256"), "a hash would reveal a short secret")
 	require.NotEmpty(t, m.Header.Get(deadletter.HeaderSize))
 	for name, values := range m.Header {
 		require.NotContains(t, values[0], secret, name)
 	}
 }
 
-func TestExpiryLongBeforeItsTimeIsScheduledAnew(t *testing.T) {
+func TestExpiryLongBeforeItsTimeIsScheduledAgain(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")

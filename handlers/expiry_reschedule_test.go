@@ -19,7 +19,7 @@ import (
 	"github.com/oneturn/oneturn/internal/timers"
 )
 
-// The clock of the server that leads the timers is ahead of that of the server that leads the
+// The clock of the server that leads the timers is ahead of the clock of the server that leads the
 // inbound stream. What is scheduled again is published again within the duplicate window.
 func TestExpiryThatCameTooSoonIsPublishedAgain(t *testing.T) {
 	t.Parallel()

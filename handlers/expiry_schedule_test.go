@@ -21,7 +21,7 @@ import (
 
 func TestRunParksOnlyWhenTheServerKnowsTheEndOfItsQuestion(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) { //nolint:thelper // the test itself, in its bubble
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) { //nolint:thelper // the test itself, in its bubble
 		var heard atomic.Bool
 		o.Schedule = func(context.Context, *events.Expire) error {
 			if heard.Load() {
@@ -112,7 +112,7 @@ func TestEndOfAQuestionGoesToThePoolOnceAndNowhereElse(t *testing.T) {
 	require.EqualValues(t, 1, messages(t, dead), "of one message")
 }
 
-func TestWorkerThatTakesNoPartInSweepsLeavesThemToOthers(t *testing.T) {
+func TestWorkerWithoutSweepsLeavesThemToOthers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	timers := k.timers()

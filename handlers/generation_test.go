@@ -76,7 +76,7 @@ func TestNothingIsRememberedOfTheTurnsOfAnotherJournal(t *testing.T) {
 	require.Equal(t, "2", fmt.Sprint(k.response().Payload))
 }
 
-func TestCancelOfAFormerLifeStopsNoTool(t *testing.T) {
+func TestCancelOfAnEarlierGenerationStopsNoTool(t *testing.T) {
 	t.Parallel()
 	k := lives(t)
 	key := subjects.TurnKey("app", "chat", "", "turn")
@@ -90,5 +90,5 @@ func TestCancelOfAFormerLifeStopsNoTool(t *testing.T) {
 
 	k.store.Expire(former.Hold.Claim)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(3, 1)).Do)
-	require.True(t, k.response().Success, "nobody has cancelled this one")
+	require.True(t, k.response().Success, "this one was not cancelled")
 }

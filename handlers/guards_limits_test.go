@@ -24,8 +24,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// inRuledOffice is inOffice for a tool with these lines in its manifest.
-func inRuledOffice(t *testing.T, rules string, tool tools.Invoker, o engine.Options, test func(t *testing.T, o *office)) {
+// inRuledBubble is inBubble for a tool with these lines in its manifest.
+func inRuledBubble(t *testing.T, rules string, tool tools.Invoker, o engine.Options, test func(t *testing.T, o *bubble)) {
 	t.Helper()
 	root := t.TempDir()
 	dir := filepath.Join(root, "WF")
@@ -37,12 +37,12 @@ func inRuledOffice(t *testing.T, rules string, tool tools.Invoker, o engine.Opti
 	for _, d := range set.Diagnostics() {
 		require.NotEqual(t, diag.SeverityError, d.Severity, d.String())
 	}
-	inOffice(t, bindings.EffectUnsafe, nil, func(t *testing.T, office *office) {
+	inBubble(t, bindings.EffectUnsafe, nil, func(t *testing.T, bubble *bubble) {
 		t.Helper()
-		office.Bindings = func() *bindings.Set { return set }
-		office.Tool = func(*bindings.Binding) (tools.Invoker, error) { return tool, nil }
-		office.Engine = engine.New(o)
-		test(t, office)
+		bubble.Bindings = func() *bindings.Set { return set }
+		bubble.Tool = func(*bindings.Binding) (tools.Invoker, error) { return tool, nil }
+		bubble.Engine = engine.New(o)
+		test(t, bubble)
 	})
 }
 
@@ -53,7 +53,7 @@ func entered(*testing.T) toolFunc {
 func TestCallThatAGuardRefusesEndsItsTurn(t *testing.T) {
 	t.Parallel()
 	rules := `guards: [{on: input, when: "args.n >= 1", message: "n is too large"}]`
-	inRuledOffice(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *office) {
+	inRuledBubble(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *bubble) {
 		t.Helper()
 		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		r := o.response()
@@ -69,7 +69,7 @@ func TestCallThatAGuardRefusesEndsItsTurn(t *testing.T) {
 func TestArgumentsThatTheToolsOwnSchemaRefusesEndTheTurnAsBadArgs(t *testing.T) {
 	t.Parallel()
 	rules := `input: {type: object, properties: {n: {type: string}}}`
-	inRuledOffice(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *office) {
+	inRuledBubble(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *bubble) {
 		t.Helper()
 		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		r := o.response()
@@ -86,7 +86,7 @@ func TestFileThatAToolCannotReadIsNamedInTheLogAlone(t *testing.T) {
 			Err: &target.FileError{File: "/run/secrets/shop", Err: os.ErrNotExist},
 		}
 	}
-	inRuledOffice(t, "timeout: 1s", toolFunc(failing), engine.Options{}, func(t *testing.T, o *office) {
+	inRuledBubble(t, "timeout: 1s", toolFunc(failing), engine.Options{}, func(t *testing.T, o *bubble) {
 		t.Helper()
 		var log bytes.Buffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -104,14 +104,14 @@ type knower struct {
 }
 
 func (knower) Describe(context.Context) (tools.Description, error) {
-	return tools.Description{}, errors.New("nobody asks on the way of a turn")
+	return tools.Description{}, errors.New("a turn does not ask for this")
 }
 
 func (k knower) Known() (tools.Description, bool) {
 	return tools.Description{Effect: k.effect}, k.effect != ""
 }
 
-func TestEffectThatTheToolKnowsIsClaimedUnlessTheManifestSaysOne(t *testing.T) {
+func TestEffectThatTheToolKnowsIsClaimedUnlessTheManifestDeclaresOne(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rules, known, want string }{
 		{"timeout: 1s", "idempotent", "idempotent"},
@@ -119,7 +119,7 @@ func TestEffectThatTheToolKnowsIsClaimedUnlessTheManifestSaysOne(t *testing.T) {
 		{"effect: keyed", "idempotent", "keyed"},
 		{"effect: unsafe", "idempotent", "unsafe"},
 	} {
-		inRuledOffice(t, c.rules, knower{nothing, c.known}, engine.Options{}, func(t *testing.T, o *office) {
+		inRuledBubble(t, c.rules, knower{nothing, c.known}, engine.Options{}, func(t *testing.T, o *bubble) {
 			t.Helper()
 			require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 			claim, err := o.store.Last(t.Context(), o.key.Public(events.KindToolCall))
@@ -138,7 +138,7 @@ func TestResultOfAnEarlierTurnIsUsedAgain(t *testing.T) {
 	})
 	for effect, want := range map[string]int{"effect: none, cache: 1m": 1, "effect: none": 3} {
 		calls = 0
-		inRuledOffice(t, effect, tool, engine.Options{Cache: engine.NewLRU(0)}, func(t *testing.T, o *office) {
+		inRuledBubble(t, effect, tool, engine.Options{Cache: engine.NewLRU(0)}, func(t *testing.T, o *bubble) {
 			t.Helper()
 			for _, turn := range []string{"1", "2", "3"} {
 				require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn }))).Do)
@@ -168,7 +168,7 @@ func (s turnstile) Wait(ctx context.Context, _, _ string, _ target.Limits) (func
 func TestCallsThatWaitForALimitBeyondTheBudgetKeepTheirSlots(t *testing.T) {
 	t.Parallel()
 	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, nil })
-	inRuledOffice(t, "effect: idempotent, limits: {concurrency: 1}", tool, engine.Options{}, func(t *testing.T, o *office) {
+	inRuledBubble(t, "effect: idempotent, limits: {concurrency: 1}", tool, engine.Options{}, func(t *testing.T, o *bubble) {
 		t.Helper()
 		limiter := turnstile(make(chan struct{}, 1))
 		config := o.Config
@@ -200,7 +200,7 @@ func TestCallThatWaitsForALimitTakesNoSlot(t *testing.T) {
 			return tools.Result{}, ctx.Err()
 		}
 	})
-	inRuledOffice(t, "effect: idempotent, limits: {concurrency: 1}", tool, engine.Options{}, func(t *testing.T, o *office) {
+	inRuledBubble(t, "effect: idempotent, limits: {concurrency: 1}", tool, engine.Options{}, func(t *testing.T, o *bubble) {
 		t.Helper()
 		limiter := turnstile(make(chan struct{}, 1))
 		o.Engine = engine.New(engine.Options{Limiter: limiter, Timeout: time.Hour})
@@ -219,7 +219,7 @@ func TestCallThatWaitsForALimitTakesNoSlot(t *testing.T) {
 		require.Zero(t, o.count("tools_in_flight"))
 
 		ctx, drain := context.WithCancelCause(t.Context())
-		limiter <- struct{}{} // nobody gives it back
+		limiter <- struct{}{} // it is never released
 		message := o.turn(func(e *events.StructuredOutputReady) { e.Turn = "third" })
 		time.AfterFunc(time.Second, func() { drain(handlers.ErrDraining) })
 		require.Equal(t, inbound.Nak, o.Handle(ctx, message).Do, "another worker may have room")

@@ -22,7 +22,7 @@ import (
 
 func TestToolWaitsInMemoryForTheAnswerAndItsSlotIsFree(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		require.Equal(t, int32(1), o.slots.away.Load())
@@ -49,7 +49,7 @@ func TestToolWaitsInMemoryForTheAnswerAndItsSlotIsFree(t *testing.T) {
 	})
 }
 
-func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
+func TestQuestionHasAllThatAFrontendNeeds(t *testing.T) {
 	t.Parallel()
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		_, err := call.Host.Ask(ctx, tools.Question{
@@ -57,7 +57,7 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		})
 		return tools.Result{}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		asked := time.Now()
 		done := o.handle(o.turn())
@@ -82,7 +82,7 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		require.Equal(t, id, o.scheduled[0].Ask)
 		require.Equal(t, "default", o.scheduled[0].Pool)
 		require.True(t, asked.Add(time.Hour).Equal(o.scheduled[0].ExpiresAt))
-		require.NotEqual(t, inbound.Nak, o.Handle(t.Context(), o.says(id, json.Number("1"))).Do)
+		require.NotEqual(t, inbound.Nak, o.Handle(t.Context(), o.answers(id, json.Number("1"))).Do)
 		pass(5 * time.Second)
 		require.Equal(t, 1, o.count("questions_open"), "a number does not fit")
 		o.answer(id, "yes")
@@ -109,7 +109,7 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 				_, err := call.Host.Ask(ctx, c.asks)
 				return tools.Result{}, err
 			}
-			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				o.handle(o.turn())
 				q := o.record(events.RecordAsk, "1")
@@ -123,24 +123,24 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 
 func TestLostLiveCopyCostsSecondsNotTheAnswer(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		begin := time.Now()
 		done := o.handle(o.turn())
 		pass(time.Hour)
-		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.answers("1", "yes")).Do)
 		require.Equal(t, inbound.Ack, (<-done).Do)
 		require.Less(t, time.Since(begin), time.Hour+time.Minute+time.Second)
 		require.Equal(t, []any{"yes"}, o.response().Payload)
 	})
 }
 
-func TestWhoeverWaitsLooksWhenTheConnectionIsBack(t *testing.T) {
+func TestWaitingRunReadsItsQuestionAfterAReconnect(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
-		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.answers("1", "yes")).Do)
 		o.PollQuestions()
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 	})
@@ -153,9 +153,9 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		if !errors.Is(err, events.ErrExpired) {
 			return tools.Result{}, err
 		}
-		return tools.Result{Value: json.RawMessage(`"went on"`)}, nil
+		return tools.Result{Value: json.RawMessage(`"continued"`)}, nil
 	}
-	expire := func(t *testing.T, o *office) {
+	expire := func(t *testing.T, o *bubble) {
 		t.Helper()
 		pass(time.Minute)
 		body, err := events.EncodeExpire(o.scheduled[0], time.Now())
@@ -164,15 +164,15 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		o.PollQuestions()
 		synctest.Wait()
 	}
-	inOffice(t, bindings.EffectUnsafe, caught, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, caught, func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		expire(t, o)
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
-		require.Equal(t, "went on", o.response().Payload)
+		require.Equal(t, "continued", o.response().Payload)
 		require.Equal(t, 1, o.count("questions_closed_total", "expired"))
 	})
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.handle(o.turn())
 		pass(time.Minute)
@@ -186,7 +186,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 	})
 }
 
-func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
+func TestSecondAttemptAsksTheSameQuestions(t *testing.T) {
 	t.Parallel()
 	attempts := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -197,7 +197,7 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 		}
 		return tools.Result{Value: a.Value}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		o.answer("1", "yes")
@@ -207,14 +207,14 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 	})
 }
 
-func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
+func TestToolGetsAnErrorForAnInvalidQuestion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ask  func(ctx context.Context, d tools.Host) error
 		code events.Code
-		says string
+		text string
 	}{
-		"payload is no object": {func(ctx context.Context, d tools.Host) error {
+		"payload is not an object": {func(ctx context.Context, d tools.Host) error {
 			_, err := d.Ask(ctx, tools.Question{Payload: json.RawMessage(`[]`)})
 			return err
 		}, events.CodeBadArgs, "show an object"},
@@ -246,11 +246,11 @@ func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 				}
 				return tools.Result{}, err
 			}
-			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 				require.Equal(t, c.code, o.response().Code)
-				require.Contains(t, o.response().Content, c.says)
+				require.Contains(t, o.response().Content, c.text)
 			})
 		})
 	}
@@ -268,7 +268,7 @@ func TestSurfacesAreShownOnceAndDismissed(t *testing.T) {
 		}
 		return tools.Result{Value: json.RawMessage(fmt.Sprintf("[%q,%q,%q]", first, second, a.ID))}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.handle(o.turn())
 		pass(time.Minute)
@@ -286,7 +286,7 @@ func TestSurfacesAreShownOnceAndDismissed(t *testing.T) {
 	})
 }
 
-func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
+func TestProgressIsThrottledAndTheLastOneIsPublished(t *testing.T) {
 	t.Parallel()
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		for i := range 1001 {
@@ -299,7 +299,7 @@ func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
 		}
 		return tools.Result{}, nil
 	}
-	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		require.Equal(t, inbound.Ack, (<-o.handle(o.turn())).Do)
 		words := o.heard(events.KindToolProgress)
@@ -310,7 +310,7 @@ func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
 		for i := range len(words) - 2 {
 			require.GreaterOrEqual(t, words[i+1].at-words[i].at, 200*time.Millisecond)
 		}
-		require.Empty(t, o.heard(events.KindRunComplete), "it asked nobody")
+		require.Empty(t, o.heard(events.KindRunComplete), "it has not asked")
 	})
 }
 
@@ -329,7 +329,7 @@ func TestStepThatIsDoneIsNotDoneAgain(t *testing.T) {
 		a, err := call.Host.Ask(ctx, tools.Question{})
 		return tools.Result{Value: json.RawMessage(`[` + string(result) + `,` + string(a.Value) + `]`)}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.handle(o.turn())
 		pass(time.Minute)
@@ -341,11 +341,11 @@ func TestStepThatIsDoneIsNotDoneAgain(t *testing.T) {
 
 func TestCancelReachesAToolThatWaits(t *testing.T) {
 	t.Parallel()
-	cancel := func(t *testing.T, o *office) {
+	cancel := func(t *testing.T, o *bubble) {
 		t.Helper()
 		require.NoError(t, o.Journal.Cancel(t.Context(), idempotency.Claim{Key: o.key}, []byte(`{}`)))
 	}
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) { // at once
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) { // immediately
 		t.Helper()
 		done := o.handle(o.turn())
 		cancel(t, o)
@@ -353,7 +353,7 @@ func TestCancelReachesAToolThatWaits(t *testing.T) {
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, events.CodeCancelled, o.response().Code)
 	})
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) { // its live copy is lost
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) { // its live copy is lost
 		t.Helper()
 		done := o.handle(o.turn())
 		cancel(t, o)
@@ -362,7 +362,7 @@ func TestCancelReachesAToolThatWaits(t *testing.T) {
 	})
 }
 
-func TestOtherQuestionsInALaterRunEndTheTurnAndSaySo(t *testing.T) {
+func TestOtherQuestionsInALaterRunEndTheTurnWithTheReason(t *testing.T) {
 	t.Parallel()
 	runs := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -370,7 +370,7 @@ func TestOtherQuestionsInALaterRunEndTheTurnAndSaySo(t *testing.T) {
 		_, err := call.Host.Ask(ctx, tools.Question{Tool: map[int]string{1: "Plan", 2: "Key"}[runs], Payload: json.RawMessage(`{"run":` + map[int]string{1: "1", 2: "2"}[runs] + `}`)})
 		return tools.Result{Value: json.RawMessage(`"swallowed"`)}, map[bool]error{true: err}[runs == 1]
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.handle(o.turn())
 		pass(time.Minute)

@@ -38,7 +38,7 @@ func newReused(t *testing.T) *reused {
 	t.Helper()
 	k := &reused{dead: make(chan struct{})}
 	k.kit = newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
-		n, _ := strconv.Atoi(string(c.Args["n"].(json.Number))) //nolint:forcetypeassert // the model says integer
+		n, _ := strconv.Atoi(string(c.Args["n"].(json.Number))) //nolint:forcetypeassert // the model declares integer
 		if k.entered[n].Add(1) == 1 && n == 2 {
 			<-k.dead
 		}
@@ -168,7 +168,7 @@ func TestFirstDataOfAReusedKeyStaysUnderThePlainKey(t *testing.T) {
 }
 
 // F26: see docs/faults.md. A worker that knows no place records claims data under the plain key, which the first data
-// has left, and dies in its tool, though another worker has decided that the data has a key of its own.
+// has left, and dies in its tool, though another worker has decided that the data has a separate key.
 func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
 	k := newReused(t)

@@ -78,7 +78,7 @@ func (a *asker) park(open ...string) {
 	require.True(a.k.t, parked)
 }
 
-// outcome is what the journal says of a question.
+// outcome is the outcome of a question in the journal.
 func (a *asker) outcome(ask string) idempotency.Outcome {
 	a.k.t.Helper()
 	t, err := idempotency.Load(a.k.t.Context(), a.k.store, a.key)
@@ -100,11 +100,11 @@ func (a *asker) ack(ask string) *events.ToolCallAck {
 	return &e
 }
 
-// mail is an inbound message with an inbox for its verdict.
+// mail is an inbound message with an inbox for its result.
 type mail struct {
 	*inbound.Message
 
-	verdicts *nats.Subscription
+	results *nats.Subscription
 }
 
 func (k *kit) mail(seq uint64, kind string, body []byte) *mail {
@@ -113,15 +113,15 @@ func (k *kit) mail(seq uint64, kind string, body []byte) *mail {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	require.NoError(k.t, err)
-	return &mail{verdicts: sub, Message: &inbound.Message{
+	return &mail{results: sub, Message: &inbound.Message{
 		Subject: k.space.In("default", kind, "app", "WF", "chat"), Data: body, Header: nats.Header{subjects.HeaderReply: {inbox}},
 		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: 1}, Stored: time.Now(),
 		Held: k.t.Context(), Fresh: func() bool { return true },
 	}}
 }
 
-// says is an answer of user u in chat.
-func (k *kit) says(seq uint64, question string, value any, change ...func(*events.ToolCallResponse)) *mail {
+// answers is an answer of user u in chat.
+func (k *kit) answers(seq uint64, question string, value any, change ...func(*events.ToolCallResponse)) *mail {
 	k.t.Helper()
 	r := &events.ToolCallResponse{
 		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", ToolCallID: question, UserID: "u", Value: value,
@@ -134,35 +134,34 @@ func (k *kit) says(seq uint64, question string, value any, change ...func(*event
 	return k.mail(seq, events.KindToolCallResponse, body)
 }
 
-// verdict is what the sender of a message was told last; every message is told something once
-// it is handled.
-func (m *mail) verdict(t *testing.T) *events.AnswerResult {
+// result is the last result that the sender of a message received; each message has one once it is handled.
+func (m *mail) result(t *testing.T) *events.AnswerResult {
 	t.Helper()
-	raw, err := m.verdicts.NextMsg(10 * time.Second)
+	raw, err := m.results.NextMsg(10 * time.Second)
 	require.NoError(t, err)
 	v, err := events.DecodeAnswerResult(raw.Data)
 	require.NoError(t, err)
 	return v
 }
 
-// silent requires that the sender of a message was told nothing, or nothing more.
+// silent requires that the sender of a message received no result, or no other one.
 func (m *mail) silent(t *testing.T, k *kit) {
 	t.Helper()
 	require.NoError(t, k.js.Conn().Flush())
-	n, _, err := m.verdicts.Pending()
+	n, _, err := m.results.Pending()
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
 
 // handled handles a message that has to be acknowledged, erased if it may be a secret answer, and
-// returns the verdict.
+// returns the result.
 func (k *kit) handled(m *mail) *events.AnswerResult {
 	k.t.Helper()
 	require.Contains(k.t, []inbound.Do{inbound.Ack, inbound.Erase}, k.Handle(k.t.Context(), m.Message).Do)
-	return m.verdict(k.t)
+	return m.result(k.t)
 }
 
-// bindFolder binds what a manifest of workflow WF says.
+// bindFolder binds a manifest of workflow WF.
 func (k *kit) bindFolder(manifest string) {
 	k.t.Helper()
 	root := k.t.TempDir()

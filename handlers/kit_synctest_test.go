@@ -29,9 +29,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// office is a worker's handlers in a bubble of synctest: all that they work with is in memory,
+// bubble is a worker's handlers in a bubble of synctest: all that they work with is in memory,
 // and the clock is the test's.
-type office struct {
+type bubble struct {
 	*handlers.Handlers
 
 	t     *testing.T
@@ -52,7 +52,7 @@ type office struct {
 }
 
 type liveEvent struct {
-	at   time.Duration // since the office was opened
+	at   time.Duration // since the bubble was opened
 	kind string
 	data map[string]any
 }
@@ -65,32 +65,32 @@ func (s *slots) Release() { s.away.Add(1) }
 func (s *slots) Reacquire() { s.away.Add(-1) }
 
 // Load implements [variables.Store].
-func (o *office) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {
+func (o *bubble) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {
 	vars := maps.Clone(o.vars)
 	maps.Copy(vars, snapshot)
 	return vars, nil
 }
 
 // Stage implements [variables.Store].
-func (o *office) Stage(context.Context, string, string, variables.Change) error { return nil }
+func (o *bubble) Stage(context.Context, string, string, variables.Change) error { return nil }
 
 // Merge implements [variables.Store].
-func (o *office) Merge(context.Context, string, string, uint64, variables.Delta) error { return nil }
+func (o *bubble) Merge(context.Context, string, string, uint64, variables.Delta) error { return nil }
 
 const inline = 4096
 
 // Inline implements [store.BlobStore].
-func (o *office) Inline(size int) bool { return size <= inline }
+func (o *bubble) Inline(size int) bool { return size <= inline }
 
 // Shrink implements [store.BlobStore].
-func (o *office) Shrink(_ context.Context, key subjects.Key, kind string, _ any, data []byte) (any, error) {
+func (o *bubble) Shrink(_ context.Context, key subjects.Key, kind string, _ any, data []byte) (any, error) {
 	name := key.String() + "." + kind
 	o.blobs[name] = slices.Clone(data)
 	return events.Blob{Blob: name, SHA256: "sum", Size: len(data)}, nil
 }
 
 // Object implements [store.BlobStore].
-func (o *office) Object(_ context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
+func (o *bubble) Object(_ context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
 	object, _ := stored.(map[string]any)
 	if name := key.String() + "." + kind; object["$blob"] == name {
 		tree, err := events.Decode(o.blobs[name])
@@ -100,8 +100,8 @@ func (o *office) Object(_ context.Context, key subjects.Key, kind string, stored
 	return object, nil
 }
 
-// inOffice runs a test in a bubble, with a tool of an effect.
-func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *testing.T, o *office)) {
+// inBubble runs a test in a bubble, with a tool of an effect.
+func inBubble(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *testing.T, o *bubble)) {
 	t.Helper()
 	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
 		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: effect, MaxAttempts: 2, Component: "Card", Mode: "artifact"},
@@ -113,7 +113,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 		require.NoError(t, err)
 		space, err := subjects.New(subjects.DefaultPrefix)
 		require.NoError(t, err)
-		o := &office{
+		o := &bubble{
 			t: t, space: space, registry: registry, store: storetest.NewMemory(), key: subjects.TurnKey("app", "chat", "", "turn"),
 			vars: map[string]any{"plan": "gold"}, blobs: map[string][]byte{},
 		}
@@ -157,7 +157,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 }
 
 // message is the first delivery of a message on a subject of a kind.
-func (o *office) message(kind string, body []byte) *inbound.Message {
+func (o *bubble) message(kind string, body []byte) *inbound.Message {
 	o.seq++
 	return &inbound.Message{
 		Subject: o.space.In("default", kind, "app", "WF", "chat"), Data: body, Stored: time.Now(),
@@ -166,7 +166,7 @@ func (o *office) message(kind string, body []byte) *inbound.Message {
 }
 
 // turn is the message of the turn.
-func (o *office) turn(change ...func(*events.StructuredOutputReady)) *inbound.Message {
+func (o *bubble) turn(change ...func(*events.StructuredOutputReady)) *inbound.Message {
 	o.t.Helper()
 	e := &events.StructuredOutputReady{
 		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M",
@@ -180,16 +180,16 @@ func (o *office) turn(change ...func(*events.StructuredOutputReady)) *inbound.Me
 	return o.message(events.KindStructuredOutputReady, body)
 }
 
-// handle has a message handled beside the test.
-func (o *office) handle(m *inbound.Message) <-chan inbound.Disposition {
+// handle has a message handled concurrently with the test.
+func (o *bubble) handle(m *inbound.Message) <-chan inbound.Disposition {
 	done := make(chan inbound.Disposition, 1)
 	go func() { done <- o.Handle(o.t.Context(), m) }()
 	synctest.Wait()
 	return done
 }
 
-// says is the answer of the user to a question.
-func (o *office) says(ask string, value any) *inbound.Message {
+// answers is the answer of the user to a question.
+func (o *bubble) answers(ask string, value any) *inbound.Message {
 	o.t.Helper()
 	body, err := events.EncodeAnswer(&events.ToolCallResponse{
 		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", ToolCallID: "turn/" + ask, UserID: "ada", Value: value,
@@ -199,15 +199,15 @@ func (o *office) says(ask string, value any) *inbound.Message {
 }
 
 // answer has an answer handled, and its live copy arrive.
-func (o *office) answer(ask string, value any) {
+func (o *bubble) answer(ask string, value any) {
 	o.t.Helper()
-	require.Equal(o.t, inbound.Ack, o.Handle(o.t.Context(), o.says(ask, value)).Do)
+	require.Equal(o.t, inbound.Ack, o.Handle(o.t.Context(), o.answers(ask, value)).Do)
 	o.AckSeen(subjects.Record{Key: o.key, Kind: events.RecordAck, ID: subjects.Token(ask)})
 	synctest.Wait()
 }
 
 // record returns what is stored under a public key of the turn.
-func (o *office) record(kind string, id ...string) map[string]any {
+func (o *bubble) record(kind string, id ...string) map[string]any {
 	o.t.Helper()
 	r, err := o.store.Last(o.t.Context(), o.key.Public(kind, id...))
 	require.NoError(o.t, err)
@@ -216,7 +216,7 @@ func (o *office) record(kind string, id ...string) map[string]any {
 	return m.Data
 }
 
-func (o *office) response() events.ToolResponse {
+func (o *bubble) response() events.ToolResponse {
 	o.t.Helper()
 	r, err := o.store.Last(o.t.Context(), o.key.Public(events.KindToolResponse))
 	require.NoError(o.t, err)
@@ -228,7 +228,7 @@ func (o *office) response() events.ToolResponse {
 }
 
 // heard returns the live events of a kind so far.
-func (o *office) heard(kind string) (found []liveEvent) {
+func (o *bubble) heard(kind string) (found []liveEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.live {
@@ -240,7 +240,7 @@ func (o *office) heard(kind string) (found []liveEvent) {
 }
 
 // count returns the value of a metric, of all its labels or of one with a label of this value.
-func (o *office) count(name string, label ...string) (n int) {
+func (o *bubble) count(name string, label ...string) (n int) {
 	o.t.Helper()
 	families, err := o.registry.Gather()
 	require.NoError(o.t, err)
@@ -254,7 +254,7 @@ func (o *office) count(name string, label ...string) (n int) {
 	return n
 }
 
-func (o *office) parked() bool {
+func (o *bubble) parked() bool {
 	o.t.Helper()
 	turn, err := o.Journal.Load(o.t.Context(), o.key)
 	require.NoError(o.t, err)
@@ -280,7 +280,7 @@ func settled(t *testing.T, done <-chan inbound.Disposition) inbound.Disposition 
 	}
 }
 
-// asks is a tool that asks by these names, or numbers for "", and returns what was said.
+// asks is a tool that asks by these names, or numbers for "", and returns the answers.
 func asks(names ...string) toolFunc {
 	return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		var all []json.RawMessage

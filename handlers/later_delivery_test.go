@@ -51,14 +51,14 @@ func newRuns(t *testing.T) *runs {
 
 // full is a worker that has a place for nothing more of the tenant and that does not know the workflow,
 // or whose store is nearly full.
-func (r *runs) full(change func(*handlers.Config)) (*handlers.Handlers, *aside) {
+func (r *runs) full(change func(*handlers.Config)) (*handlers.Handlers, *deferred) {
 	r.t.Helper()
-	h, aside := r.bounded(change, func(c *handlers.Config) { c.MaxAckPending = 64 })
+	h, deferred := r.bounded(change, func(c *handlers.Config) { c.MaxAckPending = 64 })
 	require.Equal(r.t, inbound.Nak, h.Handle(r.t.Context(), r.message(9, 1)).Do)
-	return h, aside
+	return h, deferred
 }
 
-func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
+func TestOlderDeliveryIsNotDeferredWhileALaterOneRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuns(t)
 	h, _ := r.full(r.without)
@@ -107,24 +107,24 @@ func TestLeaseOfAToolThatMayNotRunAgainIsRefreshedBeforeItRunsWhenItsMessageHasW
 	}
 }
 
-// The acknowledgement came between the look and the claim of the later delivery, or from a version that
-// does not look.
+// The acknowledgement came between the read and the claim of the later delivery, or from a version that
+// does not read.
 func TestCopyOfAMessageThatWasAcknowledgedWhileItRanTakesNoTurnFromItsOwner(t *testing.T) {
 	t.Parallel()
 	for name, copies := range map[string]int{"copy": 1, "copy of a copy": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
-			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64; c.BindingGrace = time.Hour })
+			h, deferred := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64; c.BindingGrace = time.Hour })
 			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(9, 1)).Do)
 			require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
 			for i := range copies - 1 {
-				require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.again(aside.all[i], uint64(20+i))).Do)
+				require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.again(deferred.all[i], uint64(20+i))).Do)
 			}
 			r := newRuns(t)
 			r.inStream = false
 			other := handlers.New(r.Config)
-			require.Equal(t, inbound.Ack, other.Handle(t.Context(), r.again(aside.all[copies-1], 30)).Do)
+			require.Equal(t, inbound.Ack, other.Handle(t.Context(), r.again(deferred.all[copies-1], 30)).Do)
 			require.Equal(t, inbound.Ack, r.end().Do)
 			require.Empty(t, r.response().Code, r.response().Content)
 		})
@@ -139,8 +139,8 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			k.orphaned("idempotent")
-			taker := k.takers()[name]
-			require.NotNil(t, taker)
+			takeover := k.takeoverMessages()[name]
+			require.NotNil(t, takeover)
 			entered, ends, done := make(chan struct{}), make(chan struct{}), make(chan inbound.Disposition, 1)
 			c := k.Config
 			c.Tool = func(*bindings.Binding) (tools.Invoker, error) {
@@ -151,11 +151,11 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 				}), nil
 			}
 			owner := handlers.New(c)
-			go func() { done <- owner.Handle(t.Context(), taker(3)) }()
+			go func() { done <- owner.Handle(t.Context(), takeover(3)) }()
 			<-entered
 			h, _ := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64 })
 			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(99, 1)).Do)
-			require.Equal(t, inbound.Leave, h.Handle(t.Context(), taker(2)).Do)
+			require.Equal(t, inbound.Leave, h.Handle(t.Context(), takeover(2)).Do)
 			close(ends)
 			require.Equal(t, inbound.Ack, (<-done).Do)
 			require.True(t, k.response().Success)
@@ -163,13 +163,13 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 	}
 }
 
-// Whether it is put aside again or refused: also by a worker that cannot open it, and so does not know its question.
+// Whether it is deferred again or refused: also by a worker that cannot open it, and so does not know its question.
 func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *testing.T) {
 	t.Parallel()
 	ring, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
 	for name, one := range map[string]struct{ sealed, refused bool }{
-		"open, put aside": {}, "open, refused": {refused: true}, "sealed, put aside": {sealed: true}, "sealed, refused": {sealed: true, refused: true},
+		"open, deferred": {}, "open, refused": {refused: true}, "sealed, deferred": {sealed: true}, "sealed, refused": {sealed: true, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 			owner.park("1")
 			first, before := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys, c.MaxAckPending = ring, 64 })
 			for i := range uint64(2) {
-				first.Handle(t.Context(), k.says(2+i, owner.question("1"), "swordfish").Message)
+				first.Handle(t.Context(), k.answers(2+i, owner.question("1"), "swordfish").Message)
 			}
 			require.Len(t, before.all, 1)
 			require.Equal(t, one.sealed, secrets.Sealed(before.all[0].Data))
@@ -188,9 +188,9 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 				Meta: idempotency.Meta{Nonce: idempotency.NewNonce(), Epoch: 2, Lease: idempotency.Lease{Stream: "IN", Seq: 20, Delivery: 3}},
 			})
 			require.NoError(t, err)
-			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.BindingGrace = 64, time.Hour })
+			h, deferred := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.BindingGrace = 64, time.Hour })
 			if one.refused {
-				aside.err = idempotency.ErrRefused
+				deferred.err = idempotency.ErrRefused
 			}
 			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.again(before.all[0], 19)).Do, "the only place is taken")
 			older := func(d deferral.Message) *inbound.Message {
@@ -199,7 +199,7 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 				return m
 			}
 			require.Equal(t, inbound.Leave, h.Handle(t.Context(), older(before.all[0])).Do)
-			require.Equal(t, inbound.Leave, h.Handle(t.Context(), older(aside.all[len(aside.all)-1])).Do, "the next worker knows its turn, too")
+			require.Equal(t, inbound.Leave, h.Handle(t.Context(), older(deferred.all[len(deferred.all)-1])).Do, "the next worker knows its turn, too")
 			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
 			if !one.sealed && one.refused {
 				later := k.again(before.all[0], 20)
@@ -233,8 +233,8 @@ func (u unlisted) Scan(ctx context.Context, key subjects.Key, known []idempotenc
 	return u.Memory.Scan(ctx, key, known)
 }
 
-// A flood is put aside at the cost of some reads: to list the records of a turn costs the server many times as much.
-func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
+// A flood is deferred at the cost of some reads: to list the records of a turn costs the server many times as much.
+func TestNoTurnIsListedToRequeueItsMessage(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*kit, *handlers.Config){
 		"unknown workflow": func(k *kit, c *handlers.Config) { k.without(c) },
@@ -246,7 +246,7 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 			owner := k.asker("asks", "")
 			owner.ask("1")
 			store := unlisted{k.store, &atomic.Int64{}, &atomic.Int64{}}
-			h, aside := k.bounded(func(c *handlers.Config) {
+			h, deferred := k.bounded(func(c *handlers.Config) {
 				change(k, c)
 				c.MaxAckPending, c.Journal, c.BindingGrace = 64, idempotency.New(store, "w", idempotency.Options{}), time.Hour
 			})
@@ -255,10 +255,10 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 					h.Handle(t.Context(), k.message(2+seq, 1+delivery))
 				}
 				if name == "unknown workflow" {
-					h.Handle(t.Context(), k.says(9, owner.question("1"), yes()).Message)
+					h.Handle(t.Context(), k.answers(9, owner.question("1"), yes()).Message)
 				}
 			}
-			require.Greater(t, len(aside.all), 10)
+			require.Greater(t, len(deferred.all), 10)
 			require.Zero(t, store.lists.Load())
 		})
 	}
@@ -266,12 +266,12 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 
 func ackWait() time.Duration { return 30 * time.Second }
 
-// The server delivers a message a second time when an ack wait is over, or when it was given back.
-func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
+// The server delivers a message a second time when an ack wait is over, or when it was requeued.
+func TestNothingIsReadToDeferAFreshFirstDelivery(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	store := unlisted{k.store, &atomic.Int64{}, &atomic.Int64{}}
-	h, aside := k.bounded(k.without, func(c *handlers.Config) {
+	h, deferred := k.bounded(k.without, func(c *handlers.Config) {
 		c.MaxAckPending, c.Journal = 64, idempotency.New(store, "w", idempotency.Options{})
 	})
 	for seq := range uint64(4) {
@@ -279,6 +279,6 @@ func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
 		m.AckWait = ackWait
 		h.Handle(t.Context(), m)
 	}
-	require.Len(t, aside.all, 3)
+	require.Len(t, deferred.all, 3)
 	require.Zero(t, store.reads.Load())
 }

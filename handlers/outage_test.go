@@ -47,8 +47,8 @@ func (s *unreachable) LastOf(ctx context.Context, keys []string) ([]*idempotency
 	return storetest.LastOf(ctx, s.Last, keys)
 }
 
-// cutOff gives the office a journal that may be away, and a turn whose lease may be lost.
-func (o *office) cutOff(journal *unreachable) (m *inbound.Message, lose context.CancelFunc) {
+// cutOff gives the bubble a journal that may be away, and a turn whose lease may be lost.
+func (o *bubble) cutOff(journal *unreachable) (m *inbound.Message, lose context.CancelFunc) {
 	journal.Memory = o.store
 	o.Journal = idempotency.New(journal, "w", idempotency.Options{})
 	m = o.turn()
@@ -57,7 +57,7 @@ func (o *office) cutOff(journal *unreachable) (m *inbound.Message, lose context.
 }
 
 // handleUntil is handle with a drain.
-func (o *office) handleUntil(m *inbound.Message) (done <-chan inbound.Disposition, drain func()) {
+func (o *bubble) handleUntil(m *inbound.Message) (done <-chan inbound.Disposition, drain func()) {
 	ctx, stop := context.WithCancelCause(o.t.Context())
 	ended := make(chan inbound.Disposition, 1)
 	go func() { ended <- o.Handle(ctx, m) }()
@@ -65,7 +65,7 @@ func (o *office) handleUntil(m *inbound.Message) (done <-chan inbound.Dispositio
 }
 
 // interruptedElsewhere has another worker get the message again and end the turn.
-func (o *office) interruptedElsewhere(m *inbound.Message) {
+func (o *bubble) interruptedElsewhere(m *inbound.Message) {
 	o.t.Helper()
 	again := *m
 	again.Lease.Delivery, again.Held = 2, o.t.Context()
@@ -87,7 +87,7 @@ func leavesServer(journal *unreachable) toolFunc {
 func TestResultOutlivesAnOutageThatIsLongerThanTheLease(t *testing.T) {
 	t.Parallel()
 	journal := &unreachable{}
-	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		done := o.handle(m)
@@ -103,15 +103,15 @@ func TestResultOutlivesAnOutageThatIsLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// F03: see docs/faults.md. The lease of a process that stood still ends a moment after the process continues, and it may be told
-// to stop at once.
+// F03: see docs/faults.md. The lease of a process that stood still ends a moment after the process continues, and it may have
+// to stop immediately.
 func TestResultIsTriedAndCountedAsLateWhenTheLeaseEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, drains := range map[string]bool{"runs on": false, "drains": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			journal := &unreachable{}
-			inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *bubble) {
 				t.Helper()
 				m, lose := o.cutOff(journal)
 				done, drain := o.handleUntil(m)
@@ -131,10 +131,10 @@ func TestResultIsTriedAndCountedAsLateWhenTheLeaseEndsMeanwhile(t *testing.T) {
 	}
 }
 
-func TestDrainEndsTheWaitForAServerThatDoesNotComeBack(t *testing.T) {
+func TestDrainEndsTheWaitForAServerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	journal := &unreachable{}
-	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		done, drain := o.handleUntil(m)
@@ -150,7 +150,7 @@ func TestDrainEndsTheWaitForAServerThatDoesNotComeBack(t *testing.T) {
 func TestResultsThatWaitForTheServerAreBounded(t *testing.T) {
 	t.Parallel()
 	journal := &unreachable{}
-	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *bubble) {
 		t.Helper()
 		const most = 4096
 		held, lose := context.WithCancel(t.Context())
@@ -183,7 +183,7 @@ func TestEndOfATurnIsTriedAgainWhenTheLeaseEndsMeanwhile(t *testing.T) {
 		journal.away.Store(true)
 		return tools.Result{}, ctx.Err()
 	}
-	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		done, drain := o.handleUntil(m)
@@ -203,7 +203,7 @@ func TestEndOfATurnIsTriedAgainWhenTheLeaseEndsMeanwhile(t *testing.T) {
 func TestUnsafeRunThatWaitsForAPersonOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	journal := &unreachable{}
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		done := o.handle(m)
@@ -229,7 +229,7 @@ func TestUnsafeRunAsksAgainAfterAnOutage(t *testing.T) {
 		_, err := call.Host.Ask(ctx, tools.Question{Payload: []byte(`{"text":"` + strings.Repeat("x", 2*inline) + `"}`), Timeout: time.Hour})
 		return tools.Result{}, err
 	}
-	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		done := o.handle(m)
@@ -252,7 +252,7 @@ func TestDrainEndsAnUnsafeRunThatWaitsWithoutItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			journal := &unreachable{}
-			inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 				t.Helper()
 				m, lose := o.cutOff(journal)
 				done, drain := o.handleUntil(m)
@@ -288,7 +288,7 @@ func TestToolThatWaitsNoLongerIsNotKeptByAnOutage(t *testing.T) {
 				_, gaveUp = call.Host.Ask(ctx, tools.Question{})
 				return tools.Result{}, nil
 			}
-			inOffice(t, effect, tool, func(t *testing.T, o *office) {
+			inBubble(t, effect, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				m, _ := o.cutOff(journal)
 				o.ParkAfter = time.Hour
@@ -309,7 +309,7 @@ func TestToolThatWaitsNoLongerIsNotKeptByAnOutage(t *testing.T) {
 func TestUnsafeRunThatWaitsEndsWhenItsTurnHasEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	journal := &unreachable{}
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		m, lose := o.cutOff(journal)
 		lost := o.handle(m)

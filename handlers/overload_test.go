@@ -12,56 +12,56 @@ import (
 	"github.com/oneturn/oneturn/internal/inbound"
 )
 
-// crowded is a worker with two places, which two messages have taken for some milliseconds, and the one that was put
-// aside beyond them.
-type crowded struct {
+// overloaded is a worker with two places, which two messages have taken for some milliseconds, and a third one that was
+// deferred.
+type overloaded struct {
 	*kit
 
-	h     *handlers.Handlers
-	aside *aside
-	now   time.Time
-	room  bool
+	h        *handlers.Handlers
+	deferred *deferred
+	now      time.Time
+	room     bool
 }
 
-func newCrowded(t *testing.T, grace time.Duration) *crowded {
+func newOverloaded(t *testing.T, grace time.Duration) *overloaded {
 	t.Helper()
-	c := &crowded{kit: newKit(t, toolFunc(nothing)), now: time.Now(), room: true}
-	c.h, c.aside = c.bounded(c.without, func(o *handlers.Config) {
+	c := &overloaded{kit: newKit(t, toolFunc(nothing)), now: time.Now(), room: true}
+	c.h, c.deferred = c.bounded(c.without, func(o *handlers.Config) {
 		o.Now, o.ServerTime, o.BindingGrace = func() time.Time { return c.now }, nil, grace
 		o.DeferralQuota = func(context.Context, string, int) (bool, error) { return c.room, nil }
 	})
 	for seq := range uint64(3) {
 		c.h.Handle(t.Context(), c.message(1+seq, 1))
 	}
-	require.Len(t, c.aside.all, 1)
+	require.Len(t, c.deferred.all, 1)
 	return c
 }
 
-// returns has what was put aside last come again.
-func (c *crowded) returns(seq uint64) inbound.Disposition {
-	m := c.again(c.aside.all[len(c.aside.all)-1], seq)
+// returns has what was deferred last come again.
+func (c *overloaded) returns(seq uint64) inbound.Disposition {
+	m := c.again(c.deferred.all[len(c.deferred.all)-1], seq)
 	m.Stored = c.now
 	return c.h.Handle(c.t.Context(), m)
 }
 
-func TestInACrowdWhatComesAgainIsPutAsideAtItsFirstDelivery(t *testing.T) {
+func TestInAnOverloadDeferredMessagesAreDeferredAgainAtTheirFirstDelivery(t *testing.T) {
 	t.Parallel()
-	c := newCrowded(t, time.Hour)
+	c := newOverloaded(t, time.Hour)
 	require.Equal(t, inbound.Ack, c.returns(10).Do)
-	require.Len(t, c.aside.all, 2)
+	require.Len(t, c.deferred.all, 2)
 }
 
-func TestCrowdEndsWhenThePlacesOfItsTenantAreFreeAgain(t *testing.T) {
+func TestOverloadEndsWhenThePlacesOfItsTenantAreFreeAgain(t *testing.T) {
 	t.Parallel()
-	c := newCrowded(t, time.Hour)
+	c := newOverloaded(t, time.Hour)
 	c.now = c.now.Add(10 * time.Minute)
 	require.Equal(t, inbound.Nak, c.returns(10).Do)
 	c.now, c.room = c.now.Add(10*time.Minute), false
 	require.Equal(t, inbound.Nak, c.returns(11).Do, "no room is needed where places are free")
-	require.Len(t, c.aside.all, 1)
+	require.Len(t, c.deferred.all, 1)
 }
 
-// The server's count of deliveries is no count of claims that have failed.
+// The server counts deliveries, not failed claims.
 func TestTurnOfAnUnknownWorkflowWaitsForItsGraceHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	for _, grace := range []time.Duration{30 * time.Second, 5 * time.Minute, 20 * time.Minute} {
@@ -83,7 +83,7 @@ func TestTurnOfAnUnknownWorkflowWaitsForItsGraceHoweverLongItIs(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, now.Sub(began), grace)
 			require.Equal(t, events.CodeNoBinding, k.response().Code)
-			require.Empty(t, k.letters())
+			require.Empty(t, k.deadReasons())
 		})
 	}
 }

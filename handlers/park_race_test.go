@@ -28,7 +28,7 @@ import (
 func TestToolThatWaitsInMemoryBecauseItIsUnsafeIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[bindings.Effect]int{bindings.EffectUnsafe: 1, bindings.EffectReplay: 0} {
-		inOffice(t, effect, asks("", ""), func(t *testing.T, o *office) {
+		inBubble(t, effect, asks("", ""), func(t *testing.T, o *bubble) {
 			t.Helper()
 			var log bytes.Buffer
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -37,7 +37,7 @@ func TestToolThatWaitsInMemoryBecauseItIsUnsafeIsNamedOnce(t *testing.T) {
 				o.key = subjects.TurnKey("app", "chat", "", turn)
 				done := o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn }))
 				for _, ask := range []string{"1", "2"} {
-					m := o.says(ask, "yes")
+					m := o.answers(ask, "yes")
 					m.Data = bytes.ReplaceAll(m.Data, []byte("turn/"), []byte(turn+"/"))
 					require.Equal(t, inbound.Ack, o.Handle(t.Context(), m).Do)
 					o.PollQuestions()
@@ -63,7 +63,7 @@ type whileParking struct {
 func (s *whileParking) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	if strings.Contains(r.Key, ".park.") && !s.begun.Swap(true) {
 		s.do()
-		for range 1000 { // whoever waits for that comes to the desk
+		for range 1000 { // a tool that waits for that calls its host
 			runtime.Gosched()
 		}
 	}
@@ -74,24 +74,24 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 	t.Parallel()
 	var parking chan struct{}
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		said, errs := make([]json.RawMessage, 2), make(chan error, 2)
+		values, errs := make([]json.RawMessage, 2), make(chan error, 2)
 		for i, begin := range []<-chan struct{}{nil, parking} {
 			go func() {
 				if begin != nil {
 					<-begin
 				}
 				a, err := call.Host.Ask(ctx, tools.Question{Name: string(rune('a' + i))})
-				said[i] = a.Value
+				values[i] = a.Value
 				errs <- err
 			}()
 		}
 		if err := errors.Join(<-errs, <-errs); err != nil {
 			return tools.Result{}, err
 		}
-		value, err := json.Marshal(said)
+		value, err := json.Marshal(values)
 		return tools.Result{Value: value}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		parking = make(chan struct{})
 		o.Journal = idempotency.New(&whileParking{Memory: o.store, do: func() { close(parking) }}, "w", idempotency.Options{})
@@ -100,20 +100,20 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, subjects.Token("b")))
-		require.ErrorIs(t, err, idempotency.ErrNotFound, "nobody sees a question that no run waits for")
+		require.ErrorIs(t, err, idempotency.ErrNotFound, "a question that no run waits for is not stored")
 
-		second := o.handle(o.says("a", "1"))
+		second := o.handle(o.answers("a", "1"))
 		pass(11 * time.Second) // it asks b, and parks again
 		require.Equal(t, inbound.Ack, settled(t, second).Do)
 		require.True(t, o.parked())
 		o.answer("b", "2")
 		require.Equal(t, []any{"1", "2"}, o.response().Payload)
 	})
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) { // woken meanwhile, it goes on, asks, and is parked
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) { // woken meanwhile, it continues, asks, and is parked
 		t.Helper()
 		parking = make(chan struct{})
 		o.Journal = idempotency.New(&whileParking{Memory: o.store, do: func() {
-			require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("a", "1")).Do)
+			require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.answers("a", "1")).Do)
 			close(parking)
 		}}, "w", idempotency.Options{})
 		done := o.handle(o.turn())

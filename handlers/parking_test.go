@@ -3,10 +3,8 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +20,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func TestTurnIsParkedWhenNothingHasHappenedAtTheDeskForAWhile(t *testing.T) {
+func TestTurnIsParkedWhenItHasWaitedForAWhile(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(9 * time.Second)
@@ -44,7 +42,7 @@ func TestTurnIsParkedWhenNothingHasHappenedAtTheDeskForAWhile(t *testing.T) {
 		require.Equal(t, json.Number("0"), waits[0].data["status"])
 		require.Equal(t, "awaiting_user_input", waits[0].data["reason"])
 
-		o.answer("2", "no") // it runs on in whoever handles the answer
+		o.answer("2", "no") // it continues in the handler of the answer
 		require.Equal(t, []any{"yes", "no"}, o.response().Payload)
 		require.Equal(t, 1, o.count("turns_resumed_total"))
 		ended := o.heard(events.KindRunComplete)
@@ -53,7 +51,7 @@ func TestTurnIsParkedWhenNothingHasHappenedAtTheDeskForAWhile(t *testing.T) {
 	})
 }
 
-func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
+func TestParkedTurnContinuesWithTheArgumentsAndContextThatItHad(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 2*inline)
 	for name, c := range map[string]struct {
@@ -88,7 +86,7 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 				value, err := json.Marshal(map[string]any{"plan": fmt.Sprintf("%.10s, %d bytes", plan, len(plan)), "n": call.Args["n"], "epoch": call.Epoch, "agent": call.Agent, "user": call.UserID})
 				return tools.Result{Value: value}, err
 			}
-			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				o.handle(o.turn(c.turn))
 				for _, ask := range []string{"a", "b"} {
@@ -99,7 +97,7 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 					} else {
 						o.vars["plan"] = "changed"
 					}
-					o.handle(o.says(ask, true))
+					o.handle(o.answers(ask, true))
 				}
 				require.Equal(t, 3, runs)
 				require.Equal(t, map[string]any{
@@ -112,13 +110,13 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 
 func TestUnsafeToolIsNeverParked(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectUnsafe, asks("", ""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks("", ""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(24 * time.Hour)
 		o.Drain()
 		pass(time.Minute)
-		require.Len(t, o.heard(events.KindRunComplete), 1, "frontends are told once that it waits")
+		require.Len(t, o.heard(events.KindRunComplete), 1, "frontends are notified once that it waits")
 		require.Equal(t, int32(1), o.slots.away.Load())
 		o.answer("1", "yes")
 		pass(time.Minute)
@@ -130,22 +128,22 @@ func TestUnsafeToolIsNeverParked(t *testing.T) {
 	})
 }
 
-func TestDrainParksAtOnceAndGivesUpAnUnsafeToolAtItsEnd(t *testing.T) {
+func TestDrainParksImmediatelyAndStopsAnUnsafeToolAtItsEnd(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		o.Drain()
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 	})
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) { // it asks while the worker drains
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) { // it asks while the worker drains
 		t.Helper()
 		o.Drain()
 		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		require.True(t, o.parked())
 	})
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		ctx, stop := context.WithCancelCause(t.Context())
 		done := make(chan inbound.Disposition, 1)
@@ -160,9 +158,9 @@ func TestDrainParksAtOnceAndGivesUpAnUnsafeToolAtItsEnd(t *testing.T) {
 	})
 }
 
-func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
+func TestRunsOverTheBoundAreParkedImmediately(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.MaxWaiting = 2
 		turn := func(n int) <-chan inbound.Disposition {
@@ -186,7 +184,7 @@ func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
 // asked, another tenant's is not, and there is room again when one has its answer.
 func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		config := o.Config
 		config.MaxAckPending = 3 * 32 // two runs of a tenant, three in all
@@ -221,135 +219,9 @@ func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
 	})
 }
 
-func TestAnswerThatComesWhileItParksWakesTheOwner(t *testing.T) {
-	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
-		t.Helper()
-		o.ParkAfter = time.Second
-		done := o.handle(o.turn())
-		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do) // its live copy is lost
-		pass(1500 * time.Millisecond)
-		require.Equal(t, 1, o.count("questions_closed_total", "answered"), "it looked when it could not park")
-		pass(time.Second)
-		require.Equal(t, inbound.Ack, settled(t, done).Do)
-		require.True(t, o.parked(), "as the next epoch")
-		o.answer("2", "no")
-		require.Equal(t, []any{"yes", "no"}, o.response().Payload)
-	})
-}
-
-func TestSeveralQuestionsAtOnceAreAnsweredInAnyOrderAcrossParks(t *testing.T) {
-	t.Parallel()
-	var runs atomic.Int32
-	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		runs.Add(1)
-		names := []string{"a", "b", "c"}
-		said, errs := make([]json.RawMessage, 3), make(chan error, 3)
-		for i, name := range names {
-			go func() {
-				a, err := call.Host.Ask(ctx, tools.Question{Name: name})
-				said[i] = a.Value
-				errs <- err
-			}()
-		}
-		if err := errors.Join(<-errs, <-errs, <-errs); err != nil {
-			return tools.Result{}, err
-		}
-		value, err := json.Marshal(said)
-		return tools.Result{Value: value}, err
-	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
-		t.Helper()
-		first := o.handle(o.turn())
-		require.Equal(t, int32(1), o.slots.away.Load(), "one slot, however many wait")
-		o.answer("c", "3")
-		pass(11 * time.Second)
-		require.Equal(t, inbound.Ack, settled(t, first).Do)
-		require.True(t, o.parked())
-		second := o.handle(o.says("a", "1"))
-		require.Equal(t, int32(2), runs.Load())
-		pass(11 * time.Second)
-		require.Equal(t, inbound.Ack, settled(t, second).Do, "parked again, and the answer is acknowledged")
-		require.True(t, o.parked())
-		o.answer("b", "2")
-		require.Equal(t, []any{"1", "2", "3"}, o.response().Payload)
-	})
-}
-
-func TestToolThatIgnoresThatItsTurnIsParkedCanDoNothingAnyMore(t *testing.T) {
-	t.Parallel()
-	var after []error
-	release := make(chan struct{})
-	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		if call.Epoch > 1 {
-			return tools.Result{}, nil
-		}
-		d := call.Host
-		_, err := d.Ask(context.WithoutCancel(ctx), tools.Question{})
-		<-release
-		_, errAsk := d.Ask(context.WithoutCancel(ctx), tools.Question{})
-		_, errShow := d.Show(ctx, tools.Surface{})
-		_, _, errStep := d.StepResult(ctx, "s")
-		_, errStore := d.StoreStep(ctx, "s", json.RawMessage("1"))
-		after = []error{err, errAsk, errShow, errStep, errStore, d.Progress(ctx, tools.Progress{}), d.Dismiss(ctx, "turn/1")}
-		return tools.Result{Value: json.RawMessage(`"late"`)}, nil
-	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
-		t.Helper()
-		release = make(chan struct{})
-		done := o.handle(o.turn())
-		pass(12 * time.Second)
-		require.Equal(t, inbound.Ack, settled(t, done).Do)
-		require.Equal(t, 1, o.count("abandoned_tools_total"))
-		close(release)
-		synctest.Wait()
-		require.Len(t, after, 7)
-		for _, err := range after {
-			require.ErrorIs(t, err, tools.ErrParked)
-		}
-		require.True(t, o.parked())
-		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, "2"))
-		require.Error(t, err)
-		o.answer("1", "yes")
-		require.Nil(t, o.response().Payload)
-	})
-}
-
-func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
-	t.Parallel()
-	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		asked := make(chan error, 1)
-		go func() {
-			_, err := call.Host.Ask(ctx, tools.Question{})
-			asked <- err
-		}()
-		_, done, err := call.Host.StepResult(ctx, "slow")
-		if err == nil && !done {
-			select {
-			case <-time.After(25 * time.Second):
-			case <-ctx.Done():
-				return tools.Result{}, context.Cause(ctx)
-			}
-			_, err = call.Host.StoreStep(ctx, "slow", json.RawMessage("1"))
-		}
-		return tools.Result{}, errors.Join(err, <-asked)
-	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
-		t.Helper()
-		done := o.handle(o.turn())
-		pass(26 * time.Second)
-		require.False(t, o.parked())
-		pass(15 * time.Second)
-		require.Equal(t, inbound.Ack, settled(t, done).Do)
-		require.True(t, o.parked())
-		o.answer("1", "yes")
-		require.True(t, o.response().Success)
-	})
-}
-
 func TestRunThatHasLostItsLeaseAtAQuestionLeavesItsMessage(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *bubble) {
 		t.Helper()
 		m := o.turn()
 		held, lose := context.WithCancel(t.Context())
@@ -363,51 +235,4 @@ func TestRunThatHasLostItsLeaseAtAQuestionLeavesItsMessage(t *testing.T) {
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.response().Success)
 	})
-}
-
-func TestTakeoverOfATurnThatAskedRunsOnlyWhileItWaits(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		answered bool
-		want     events.Code
-	}{"while its question is open": {false, ""}, "behind an answer": {true, events.CodeInterrupted}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			entered := 0
-			release := make(chan struct{})
-			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-				entered++
-				_, err := call.Host.Ask(ctx, tools.Question{})
-				if err == nil && c.answered {
-					<-release
-				}
-				return tools.Result{}, err
-			}
-			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
-				t.Helper()
-				release = make(chan struct{})
-				held, lose := context.WithCancel(t.Context())
-				m := o.turn()
-				m.Held = held
-				lost := o.handle(m)
-				if c.answered {
-					o.answer("1", "yes")
-				}
-				lose()
-				synctest.Wait()
-				again := *m
-				again.Lease.Delivery, again.Held = 2, t.Context()
-				done := o.handle(&again)
-				if !c.answered {
-					o.answer("1", "yes")
-				}
-				require.Equal(t, inbound.Ack, settled(t, done).Do)
-				require.Equal(t, c.want, o.response().Code)
-				require.Equal(t, map[bool]int{false: 2, true: 1}[c.answered], entered)
-				require.NotEmpty(t, o.heard(events.KindRunComplete))
-				close(release)
-				require.Equal(t, map[bool]inbound.Do{false: inbound.Leave, true: inbound.Ack}[c.answered], settled(t, lost).Do)
-			})
-		})
-	}
 }

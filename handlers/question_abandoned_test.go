@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {
+func TestCodeAfterAQuestionThatTheToolAbandonedRunsOnce(t *testing.T) {
 	t.Parallel()
 	entered := 0
 	release := make(chan struct{})
@@ -25,10 +25,10 @@ func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {
 		if _, err := call.Host.Ask(patience, tools.Question{}); !errors.Is(err, context.DeadlineExceeded) {
 			return tools.Result{}, err
 		}
-		<-release // it charges somebody
+		<-release // it charges a card
 		return tools.Result{}, nil
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		release = make(chan struct{})
 		held, lose := context.WithCancel(t.Context())
@@ -47,7 +47,7 @@ func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {
 	})
 }
 
-func TestQuestionThatWasGivenUpIsAskedAgainWhileALaterOneIsOpen(t *testing.T) {
+func TestAbandonedQuestionIsAskedAgainWhileALaterOneIsOpen(t *testing.T) {
 	t.Parallel()
 	var got []string
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -64,13 +64,13 @@ func TestQuestionThatWasGivenUpIsAskedAgainWhileALaterOneIsOpen(t *testing.T) {
 		got = []string{string(first.Value), string(second.Value)}
 		return tools.Result{}, nil
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(time.Minute)
 		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
-		o.answer("1", "late") // nobody waits for it, and the next run finds it
+		o.answer("1", "late") // no run waits for it, and the next run finds it
 		o.answer("2", "yes")
 		require.True(t, o.response().Success)
 		require.Equal(t, []string{`"late"`, `"yes"`}, got)

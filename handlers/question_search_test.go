@@ -52,33 +52,33 @@ func aged(m *mail) *mail {
 	return m
 }
 
-func TestAnswerToNoQuestionHasItsChatSearchedOnceAndAtTheEnd(t *testing.T) {
+func TestAnswerToNoQuestionCausesASearchFirstAndLast(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	searched := k.searched()
-	m := k.says(2, "x@00000000/1", yes())
+	m := k.answers(2, "x@00000000/1", yes())
 	for delivery := range uint64(20) {
 		m.Lease.Delivery = delivery + 1
 		require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	}
 	require.Equal(t, 1, *searched)
-	k.Handle(t.Context(), k.says(3, "x@00000000/1", yes()).Message)
+	k.Handle(t.Context(), k.answers(3, "x@00000000/1", yes()).Message)
 	require.Equal(t, 1, *searched, "another answer to it")
 	require.Equal(t, events.AnswerUnknown, k.handled(aged(m)).Code)
 	require.Equal(t, 2, *searched)
 }
 
-func TestIDsThatLeadNowhereHaveNoChatSearched(t *testing.T) {
+func TestIDsThatLeadNowhereCauseNoSearch(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	searched := k.searched()
 	for i, id := range []string{"x/1", "x@/1", "x@00/1", "x@0000000/1", "x@000000000/1", "x@0000000G/1", "x@ABCDEF01/1", "@00000000/1", "x@00000000"} {
-		require.Equal(t, events.AnswerUnknown, k.handled(aged(k.says(uint64(2+i), id, yes()))).Code, id)
+		require.Equal(t, events.AnswerUnknown, k.handled(aged(k.answers(uint64(2+i), id, yes()))).Code, id)
 	}
 	require.Zero(t, *searched)
 }
 
-func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
+func TestAnswerThatNamesItsTurnCausesNoSearch(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	plain := subjects.TurnKey("app", "chat", "", "turn")
@@ -88,7 +88,7 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	})
 	a := k.asker("turn", "run-1")
 	a.ask("1")
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
 	again := k.asker("turn", "")
 	again.key = again.key.Reuse("", "turn", "0123456789abcdef")
 	id := events.QuestionID(events.QualifiedCallID("turn", again.key.Turn), "1")
@@ -96,22 +96,22 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	require.NoError(t, err)
 	again.hold = d.Hold
 	again.ask("1", func(e *events.ToolCall) { e.ID, e.ToolCallID, e.CallID, e.Corr = id, id, id, id })
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(3, id, yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(3, id, yes())).Code)
 }
 
-func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testing.T) {
+func TestAnswerWaitsForTheBudgetOfItsTenantAndIsRefusedWhenThatStaysUsedUp(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "run-1")
 	a.ask("1")
 	a.ask("2")
 	k.finds(&searches.BusyError{After: time.Minute})
-	m := k.says(2, a.question("1"), yes())
+	m := k.answers(2, a.question("1"), yes())
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
-	v := k.handled(aged(k.says(3, a.question("1"), yes())))
+	v := k.handled(aged(k.answers(3, a.question("1"), yes())))
 	require.Equal(t, events.AnswerBusy, v.Code)
 	require.Equal(t, 429, v.Status)
-	require.Equal(t, events.AnswerAccepted, k.handled(k.says(4, a.question("2"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code, "its run leads to it")
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(4, a.question("2"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code, "its run leads to it")
 	k.searched(a.key)
 	m.Lease.Delivery++
 	require.Equal(t, events.AnswerAccepted, k.handled(m).Code, "the refusal is not taken for an absence")
@@ -133,7 +133,7 @@ func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(3, events.KindCancel, body).Message).Do)
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
-	require.EqualValues(t, 1, dead.CachedInfo().State.Msgs, "a turn that cannot be looked for is no turn that does not exist")
+	require.EqualValues(t, 1, dead.CachedInfo().State.Msgs, "a turn that cannot be searched for may exist")
 	k.searched(a.key)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, events.CodeCancelled, a.ended().Code)

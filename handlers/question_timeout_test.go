@@ -24,8 +24,8 @@ func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
 	}{
 		"with a timeout":               {timeout: time.Minute, asked: 1, ends: time.Hour + time.Minute},
 		"with more than the turn has":  {timeout: 30 * 24 * time.Hour, asked: 1, ends: time.Hour + 7*24*time.Hour},
-		"without one nobody asks it":   {ends: time.Hour + 7*24*time.Hour},
-		"as read last if it says none": {timeout: time.Minute, fails: errors.New("no responders"), asked: 1, ends: time.Hour + time.Minute},
+		"without one it is not read":   {ends: time.Hour + 7*24*time.Hour},
+		"as read last without a reply": {timeout: time.Minute, fails: errors.New("no responders"), asked: 1, ends: time.Hour + time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +33,7 @@ func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
 				_, err := call.Host.Ask(ctx, tools.Question{Name: "q", Timeout: c.timeout})
 				return tools.Result{}, err
 			})
-			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				begin, asked := time.Now(), 0
 				o.ServerTime = func(context.Context) (time.Time, error) {

@@ -20,14 +20,14 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		fits int
-		do   func(ctx context.Context, desk tools.Host, n int) error
+		do   func(ctx context.Context, host tools.Host, n int) error
 	}{
-		"surfaces": {1000, func(ctx context.Context, desk tools.Host, _ int) error {
-			_, err := desk.Show(ctx, tools.Surface{})
+		"surfaces": {1000, func(ctx context.Context, host tools.Host, _ int) error {
+			_, err := host.Show(ctx, tools.Surface{})
 			return err
 		}},
-		"steps": {2000, func(ctx context.Context, desk tools.Host, n int) error {
-			_, _, err := desk.StepResult(ctx, strconv.Itoa(n/2)) // one that comes again counts once
+		"steps": {2000, func(ctx context.Context, host tools.Host, n int) error {
+			_, _, err := host.StepResult(ctx, strconv.Itoa(n/2)) // one that comes again counts once
 			return err
 		}},
 	} {
@@ -41,7 +41,7 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 			}
 			return tools.Result{}, nil
 		}
-		inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 			t.Helper()
 			require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 			require.Equal(t, c.fits, fits)
@@ -52,8 +52,8 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfARunBeforeCountToo has each run ask what no other has asked.
-func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
+// TestQuestionsOfEarlierRunsCountToo has each run ask what no other has asked.
+func TestQuestionsOfEarlierRunsCountToo(t *testing.T) {
 	t.Parallel()
 	const most = 256
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -77,7 +77,7 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 		}
 		return tools.Result{}, context.Cause(ctx)
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(11 * time.Second)
@@ -90,9 +90,9 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 	})
 }
 
-// TestSurfacesAndStepsOfRunsBeforeCountToo has a tool name rows and steps by its run, so that no run puts
-// up what another has.
-func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
+// TestSurfacesAndStepsOfEarlierRunsCountToo has a tool name rows and steps by its run, so that no run displays
+// rows of another.
+func TestSurfacesAndStepsOfEarlierRunsCountToo(t *testing.T) {
 	t.Parallel()
 	const each, most = 600, 1000
 	for kind, put := range map[string]func(ctx context.Context, d tools.Host, name string) error{
@@ -119,13 +119,13 @@ func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
 				_, err := c.Host.Ask(ctx, tools.Question{Name: "q"})
 				return tools.Result{}, err
 			}
-			inOffice(t, bindings.EffectIdempotent, tool, func(t *testing.T, o *office) {
+			inBubble(t, bindings.EffectIdempotent, tool, func(t *testing.T, o *bubble) {
 				t.Helper()
 				done := o.handle(o.turn())
 				pass(11 * time.Second)
 				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.True(t, o.parked())
-				done = o.handle(o.says("q", "yes"))
+				done = o.handle(o.answers("q", "yes"))
 				pass(11 * time.Second)
 				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.Equal(t, events.CodeTooLarge, o.response().Code)

@@ -20,17 +20,17 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// aside is what a worker has put aside.
-type aside struct {
+// deferred has the messages that a worker has deferred.
+type deferred struct {
 	all []deferral.Message
 	err error
 }
 
-// bounded is a worker of the kit that gives back two messages of a tenant, and three in all. Its clock
+// bounded is a worker of the kit that requeues two messages of a tenant, and three in all. Its clock
 // stands still.
-func (k *kit) bounded(change ...func(*handlers.Config)) (*handlers.Handlers, *aside) {
+func (k *kit) bounded(change ...func(*handlers.Config)) (*handlers.Handlers, *deferred) {
 	const share, places = 64, 3
-	a, c, now := &aside{}, k.Config, time.Now()
+	a, c, now := &deferred{}, k.Config, time.Now()
 	c.Now = func() time.Time { return now }
 	c.MaxAckPending = places * share
 	c.Defer = func(_ context.Context, d deferral.Message) error {
@@ -52,7 +52,7 @@ func (k *kit) without(c *handlers.Config) {
 	c.Bindings = func() *bindings.Set { return set }
 }
 
-// again is the message that the server delivers for one that was put aside.
+// again is the message that the server delivers for one that was deferred.
 func (k *kit) again(d deferral.Message, seq uint64) *inbound.Message {
 	return &inbound.Message{
 		Subject: d.Subject, Header: d.Header, Data: d.Data, Stored: time.Now(),
@@ -64,9 +64,9 @@ func (k *kit) again(d deferral.Message, seq uint64) *inbound.Message {
 func TestSharesFollowTheConsumer(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	h, aside := k.bounded(k.without)
+	h, deferred := k.bounded(k.without)
 	next := uint64(1)
-	given := func() (n int) { // in a row, until one is put aside
+	given := func() (n int) { // in a row, until one is deferred
 		for ; n < 100; n++ {
 			next++
 			if h.Handle(t.Context(), k.message(next, 1)).Do == inbound.Ack {
@@ -77,16 +77,16 @@ func TestSharesFollowTheConsumer(t *testing.T) {
 	}
 	require.Equal(t, 2, given())
 	h.SetMaxAckPending(11 * 64)
-	require.Equal(t, 4, given(), "half of eleven, less the two that are given back already")
+	require.Equal(t, 4, given(), "half of eleven, less the two that are requeued already")
 	h.SetMaxAckPending(64)
 	require.Zero(t, given(), "places that are taken stay taken")
 	h.SetMaxAckPending(-1)
 	require.Equal(t, 100, given(), "no limit counts as 20,000")
-	require.Len(t, aside.all, 3)
+	require.Len(t, deferred.all, 3)
 }
 
 // TestMessagesThatWaitTakeNoMoreThanTheBudget: whatever they wait for, a tenant's take two places, the
-// others are put aside, and another tenant finds a place.
+// others are deferred, and another tenant finds a place.
 func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
@@ -96,11 +96,11 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 	}{
 		"turn of an unknown workflow": {false, func(k *kit, _ *asker, seq uint64) *inbound.Message { return k.message(seq, 1) }, inbound.Ack},
 		"answer of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *inbound.Message {
-			return k.says(seq, a.question("1"), yes()).Message
+			return k.answers(seq, a.question("1"), yes()).Message
 		}, inbound.Ack},
 		"expiry of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "1").Message }, inbound.Ack},
 		"answer before its question": {true, func(k *kit, a *asker, seq uint64) *inbound.Message {
-			return k.says(seq, a.question("2"), yes()).Message
+			return k.answers(seq, a.question("2"), yes()).Message
 		}, inbound.Erase},
 		"expiry before its question": {true, func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "2").Message }, inbound.Ack},
 		"expiry before its time": {true, func(k *kit, a *asker, seq uint64) *inbound.Message {
@@ -113,7 +113,7 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
 			owner.ask("1")
-			h, aside := k.bounded(func(c *handlers.Config) {
+			h, deferred := k.bounded(func(c *handlers.Config) {
 				if !one.known {
 					k.without(c)
 				}
@@ -127,58 +127,58 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 					continue
 				}
 				require.Equal(t, one.done, d.Do)
-				require.Len(t, aside.all, i-1)
-				got := aside.all[i-2]
+				require.Len(t, deferred.all, i-1)
+				got := deferred.all[i-2]
 				require.Equal(t, k.again(got, 1).Subject, got.Subject)
 				require.JSONEq(t, string(m.Data), string(got.Data))
 				require.True(t, got.At.After(time.Now()))
 			}
-			require.NotEqual(t, aside.all[0].ID, aside.all[1].ID)
-			other := k.says(9, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })
+			require.NotEqual(t, deferred.all[0].ID, deferred.all[1].ID)
+			other := k.answers(9, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })
 			other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
 			require.Equal(t, inbound.Nak, h.Handle(t.Context(), other.Message).Do)
 		})
 	}
 }
 
-// TestLongWaitTakesNoPlace: an answer of a workflow that was retired an hour ago is put aside for a
+// TestLongWaitTakesNoPlace: an answer of a workflow that was retired an hour ago is deferred for a
 // part of that.
 func TestLongWaitTakesNoPlace(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	owner := k.asker("asks", "")
 	owner.ask("1")
-	h, aside := k.bounded(k.without)
-	m := k.says(2, owner.question("1"), yes())
+	h, deferred := k.bounded(k.without)
+	m := k.answers(2, owner.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, inbound.Ack, h.Handle(t.Context(), m.Message).Do)
-	require.Len(t, aside.all, 1)
-	require.WithinRange(t, aside.all[0].At, time.Now().Add(14*time.Minute), time.Now().Add(20*time.Minute))
+	require.Len(t, deferred.all, 1)
+	require.WithinRange(t, deferred.all[0].At, time.Now().Add(14*time.Minute), time.Now().Add(20*time.Minute))
 	m.silent(t, k)
 }
 
-// TestMessageIsSettledOnlyWhenItIsCertainlyPutAside: not while the outcome is unknown, and not when the
+// TestMessageIsSettledOnlyWhenItIsCertainlyDeferred: not while the outcome is unknown, and not when the
 // lease may be another worker's by then.
-func TestMessageIsSettledOnlyWhenItIsCertainlyPutAside(t *testing.T) {
+func TestMessageIsSettledOnlyWhenItIsCertainlyDeferred(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	h, aside := k.bounded(k.without)
+	h, deferred := k.bounded(k.without)
 	for seq := uint64(1); seq < 3; seq++ {
 		require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(seq, 1)).Do)
 	}
-	aside.err = errors.New("no answer")
+	deferred.err = errors.New("no answer")
 	require.Equal(t, inbound.Leave, h.Handle(t.Context(), k.message(3, 1)).Do)
-	aside.err = nil
+	deferred.err = nil
 	lost := k.message(3, 2)
-	lost.Fresh = func() bool { return len(aside.all) < 2 }
+	lost.Fresh = func() bool { return len(deferred.all) < 2 }
 	require.Equal(t, inbound.Leave, h.Handle(t.Context(), lost).Do)
 	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(3, 3)).Do)
-	require.Equal(t, aside.all[0].ID, aside.all[2].ID, "the last one replaces those before")
+	require.Equal(t, deferred.all[0].ID, deferred.all[2].ID, "the last one replaces those before")
 }
 
-// TestMessageThatWasPutAsideIsAsOldAsItWas: the binding grace and the greatest age count from its first
+// TestDeferredMessageKeepsItsAge: the binding grace and the greatest age count from its first
 // time. Headers make no message younger, and no nonsense in them does harm.
-func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
+func TestDeferredMessageKeepsItsAge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		deferred, count string
@@ -209,9 +209,9 @@ func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
 	}
 }
 
-// TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy: the message that held the turn is gone, so the copy
+// TestDeferredClaimedTurnContinuesWithItsCopy: the message that held the turn is gone, so the copy
 // takes it over as a resume does; not while the lease is in the stream, and not twice.
-func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
+func TestDeferredClaimedTurnContinuesWithItsCopy(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]bool{"gone": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
@@ -219,12 +219,12 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			k.orphaned("idempotent")
 			k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return held, nil }
-			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.BindingGrace = -1 })
+			h, deferred := k.bounded(k.without, func(c *handlers.Config) { c.BindingGrace = -1 })
 			for i := range uint64(2) {
 				require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(1, i+2)).Do, "a lease keeps its place while there is one")
 			}
 			require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(1, 4)).Do)
-			require.Len(t, aside.all, 1)
+			require.Len(t, deferred.all, 1)
 			entered := 0
 			next := k.Config
 			next.Tool = func(*bindings.Binding) (tools.Invoker, error) {
@@ -236,7 +236,7 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 			}
 			worker := handlers.New(next)
 			for i := range 2 {
-				require.Equal(t, inbound.Ack, worker.Handle(t.Context(), k.again(aside.all[0], uint64(7+i))).Do)
+				require.Equal(t, inbound.Ack, worker.Handle(t.Context(), k.again(deferred.all[0], uint64(7+i))).Do)
 			}
 			if held {
 				require.Zero(t, entered)
@@ -250,24 +250,24 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 
 // TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost: however old it is. Places are counted by a process,
 // so those that it has taken have to be free soon after it has ended. That also holds for what cannot be
-// put aside.
+// deferred.
 func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 	t.Parallel()
 	for name, why := range map[string]struct{ large, full bool }{
 		"place": {},
-		"beyond the budget, and too large to be put aside": {large: true},
-		"beyond the budget, and no room to be put aside":   {full: true},
+		"beyond the budget, and too large to be deferred": {large: true},
+		"beyond the budget, and no room to be deferred":   {full: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			k.orphaned("idempotent")
-			h, aside := k.bounded(k.without, func(c *handlers.Config) {
+			h, deferred := k.bounded(k.without, func(c *handlers.Config) {
 				c.MaxEventAge, c.MaxTurnLife = 30*24*time.Hour, 7*24*time.Hour
 				c.DeferralQuota = func(context.Context, string, int) (bool, error) { return !why.full, nil }
 			})
 			if why.large {
-				aside.err = idempotency.ErrRefused
+				deferred.err = idempotency.ErrRefused
 			}
 			for i := range uint64(3) {
 				m := k.message(1, 60+i)
@@ -275,7 +275,7 @@ func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 				d := h.Handle(t.Context(), m)
 				if i == 2 && !why.large && !why.full {
 					require.Equal(t, inbound.Ack, d.Do)
-					require.True(t, aside.all[0].At.After(time.Now().Add(20*time.Hour)))
+					require.True(t, deferred.all[0].At.After(time.Now().Add(20*time.Hour)))
 					break
 				}
 				require.Equal(t, inbound.Nak, d.Do)
@@ -286,26 +286,26 @@ func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 	}
 }
 
-// TestResumeBeyondTheBudgetIsLeftToTheNextSweep: the journal has the turn, so nothing is put aside.
+// TestResumeBeyondTheBudgetIsLeftToTheNextSweep: the journal has the turn, so nothing is deferred.
 func TestResumeBeyondTheBudgetIsLeftToTheNextSweep(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.orphaned("idempotent")
-	resume := k.takers()["a resume"]
-	h, aside := k.bounded(k.without)
+	resume := k.takeoverMessages()["a resume"]
+	h, deferred := k.bounded(k.without)
 	for i := range uint64(3) {
 		d := h.Handle(t.Context(), resume(i+1))
 		require.Equal(t, i < 2, d.Do == inbound.Nak)
 		require.Equal(t, i == 2, d.Do == inbound.Ack)
 	}
-	require.Empty(t, aside.all)
+	require.Empty(t, deferred.all)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), resume(9)).Do)
 	require.True(t, k.response().Success)
 }
 
-// TestMessageThatIsPutAsideComesAgain: on a real server, with its body and the headers that are its
+// TestDeferredMessageIsDeliveredAgain: on a real server, with its body and the headers that are its
 // sender's, none that the server would obey, and though its message id was seen just now.
-func TestMessageThatIsPutAsideComesAgain(t *testing.T) {
+func TestDeferredMessageIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	in, err := k.js.Stream(t.Context(), k.space.InStream())
@@ -368,8 +368,8 @@ func (k *kit) dueNow(t *testing.T, subject string) *inbound.Message {
 	return due
 }
 
-// TestMessageThatIsTooLargeToPutAsideKeepsItsPlace: nothing of it is lost.
-func TestMessageThatIsTooLargeToPutAsideKeepsItsPlace(t *testing.T) {
+// TestMessageThatIsTooLargeToDeferKeepsItsPlace: nothing of it is lost.
+func TestMessageThatIsTooLargeToDeferKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	d := deferral.Message{Subject: k.message(1, 1).Subject, ID: "x", At: time.Now(), Data: make([]byte, 1<<20)}

@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// stepless is a journal whose reads of a single record are those of a server that has no steps yet.
+// stepless is a journal whose reads of a single record find no steps, as on a server that has none yet.
 type stepless struct{ *storetest.Memory }
 
 func (s stepless) Last(ctx context.Context, key string) (idempotency.Record, error) {
@@ -44,7 +44,7 @@ func TestStepOfAnEarlierRunIsNotDoneAgainForAStaleRead(t *testing.T) {
 		_, err = call.Host.Ask(ctx, tools.Question{})
 		return tools.Result{Value: result}, err
 	}
-	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+	inBubble(t, bindings.EffectReplay, tool, func(t *testing.T, o *bubble) {
 		t.Helper()
 		o.handle(o.turn())
 		pass(time.Minute)

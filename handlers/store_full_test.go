@@ -32,7 +32,7 @@ func (f *fullStore) look() (now bool, last time.Time) {
 }
 
 // F18: see docs/faults.md.
-func TestNewTurnIsGivenBackWhileTheStoreIsNearlyFullAndRunsWhenThereIsRoom(t *testing.T) {
+func TestNewTurnIsRequeuedWhileTheStoreIsNearlyFullAndRunsWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	entered := 0
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
@@ -42,7 +42,7 @@ func TestNewTurnIsGivenBackWhileTheStoreIsNearlyFullAndRunsWhenThereIsRoom(t *te
 	var store fullStore
 	store.full.Store(true)
 	k.Full = store.look
-	for _, delivery := range []uint64{1, 2, 60, 120} { // however often it was given back
+	for _, delivery := range []uint64{1, 2, 60, 120} { // however often it was requeued
 		d := k.Handle(t.Context(), k.message(1, delivery))
 		require.Equal(t, inbound.Nak, d.Do)
 		require.GreaterOrEqual(t, d.Delay, time.Second)
@@ -52,7 +52,7 @@ func TestNewTurnIsGivenBackWhileTheStoreIsNearlyFullAndRunsWhenThereIsRoom(t *te
 	require.ErrorIs(t, err, idempotency.ErrNotFound, "nothing is claimed")
 	store.full.Store(false)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 121)).Do)
-	require.True(t, k.response().Success, "deliveries of that time are no attempts")
+	require.True(t, k.response().Success, "deliveries of that time are not attempts")
 	require.Equal(t, 1, entered)
 }
 
@@ -61,7 +61,7 @@ func TestOpenTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	full := func() (bool, time.Time) { return true, time.Now() }
 	for name, end := range map[string]func(k *kit, a *asker) *inbound.Message{
-		"answer": func(k *kit, a *asker) *inbound.Message { return k.says(9, a.question("1"), "yes").Message },
+		"answer": func(k *kit, a *asker) *inbound.Message { return k.answers(9, a.question("1"), "yes").Message },
 		"expiry": func(k *kit, a *asker) *inbound.Message {
 			return k.expiry(9, a, "1", func(e *events.Expire) { e.Forced = true }).Message
 		},
@@ -102,8 +102,8 @@ func TestOpenTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	})
 }
 
-// H25: see docs/faults.md. Its new turns and cancels of turns that nobody has claimed are given
-// back, deliveries of that time are no attempts, and what is open ends.
+// H25: see docs/faults.md. Its new turns and cancels of turns without a claim are
+// requeued, deliveries of that time are not attempts, and open turns end.
 func TestTenantWithItsShareOfTheStoreWaitsAndOthersRun(t *testing.T) {
 	t.Parallel()
 	entered := 0
@@ -141,8 +141,8 @@ func TestTenantWithItsShareOfTheStoreWaitsAndOthersRun(t *testing.T) {
 		require.NoError(t, err)
 		return k.Handle(t.Context(), k.mail(seq, events.KindCancel, body).Message).Do
 	}
-	require.Equal(t, inbound.Nak, cancel(5, "nobody's"))
-	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, k.Handle(t.Context(), k.says(6, asker.question("1"), yes()).Message).Do)
+	require.Equal(t, inbound.Nak, cancel(5, "unclaimed"))
+	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, k.Handle(t.Context(), k.answers(6, asker.question("1"), yes()).Message).Do)
 	require.Equal(t, idempotency.Answered, asker.outcome("1"))
 	second := k.asker("second", "")
 	second.ask("1")

@@ -148,5 +148,3 @@ func (h *Handlers) continueTool(ctx context.Context, t *turn, d idempotency.Deci
 	}
 	return h.invoke(ctx, t, d)
 }
-
-// What becomes of a message whose turn needs no run: another message has claimed it, or it has ended.

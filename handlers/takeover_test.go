@@ -68,8 +68,8 @@ func (k *kit) orphaned(effect string) {
 	require.Equal(k.t, idempotency.Run, d.Action)
 }
 
-// takers are the messages that can take the turn of an orphaned claim over.
-func (k *kit) takers() map[string]func(delivery uint64) *inbound.Message {
+// takeoverMessages are the messages that can take the turn of an orphaned claim over.
+func (k *kit) takeoverMessages() map[string]func(delivery uint64) *inbound.Message {
 	k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return false, nil }
 	return map[string]func(delivery uint64) *inbound.Message{
 		"its own message": func(delivery uint64) *inbound.Message { return k.message(1, delivery+1) },
@@ -105,18 +105,18 @@ func TestTakeoverRunsWhatTheClaimNames(t *testing.T) {
 				t.Parallel()
 				k := newKit(t, toolFunc(nothing))
 				k.orphaned(c.claimed)
-				m := k.takers()[by]
+				m := k.takeoverMessages()[by]
 				next := k.deploy("WF", c.tool, c.effect)
 				require.Equal(t, inbound.Ack, next.Handle(t.Context(), m(1)).Do)
 				r := k.response()
-				require.Equal(t, "t", r.ToolName, "the response is that of the tool that the call names")
+				require.Equal(t, "t", r.ToolName, "the response is from the tool that the call names")
 				require.Equal(t, c.code, r.Code)
 				if c.code != "" {
 					require.Empty(t, next.entered)
 					return
 				}
 				require.Equal(t, []string{"t"}, next.entered)
-				require.Equal(t, map[string]any{"as": "claimed"}, r.Payload, "the arguments are those of the claim")
+				require.Equal(t, map[string]any{"as": "claimed"}, r.Payload, "the arguments are from the claim")
 			})
 		}
 	}
@@ -130,7 +130,7 @@ func TestClaimedTurnOfAnUnknownWorkflowIsLeftToAWorkerThatKnowsIt(t *testing.T) 
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			k.orphaned("idempotent")
-			m := k.takers()[by]
+			m := k.takeoverMessages()[by]
 			other := k.deploy("Other", "t", bindings.EffectIdempotent)
 			stored, err := k.Journal.Load(t.Context(), subjects.TurnKey("app", "chat", "", "turn"))
 			require.NoError(t, err)

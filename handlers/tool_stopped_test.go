@@ -79,7 +79,7 @@ func (k *kit) stopped(q *queue, letIn bool, stop func(cancel context.CancelCause
 
 func drain(cancel context.CancelCauseFunc) { cancel(handlers.ErrDraining) }
 
-func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
+func TestStoppedTurnStatesWhetherItsToolWasEntered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		effect  bindings.Effect
@@ -128,7 +128,7 @@ func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
 	}
 }
 
-func TestTurnThatMayRunAgainComesBackWhenItsWorkerDrains(t *testing.T) {
+func TestTurnThatMayRunAgainIsRedeliveredWhenItsWorkerDrains(t *testing.T) {
 	t.Parallel()
 	for _, entered := range []bool{false, true} {
 		q := newQueue()
@@ -171,7 +171,7 @@ func TestCancelSeenBeforeItsTurnKeepsTheToolOut(t *testing.T) {
 	require.Equal(t, "The turn was cancelled before tool t was entered: it did not run.", k.response().Content)
 }
 
-func TestTimeoutSaysWhatIsKnownToPeopleAndToPrograms(t *testing.T) {
+func TestTimeoutStatesWhatIsKnownToPeopleAndToPrograms(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
 		<-ctx.Done()

@@ -253,7 +253,7 @@ func handlers() []Fault {
 				From: `if h.Space.MayReply(reply) {`,
 				To:   `if h.Space.MayReply(reply) || planted("reply_anywhere") {`,
 			}},
-			CaughtBy: []string{"handlers:^TestVerdictGoesToInboxesOnly$"},
+			CaughtBy: []string{"handlers:^TestAnswerResultIsSentToInboxesOnly$"},
 		},
 	}
 }
