@@ -2,7 +2,9 @@ package docs_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,6 +30,24 @@ func TestEachRuleOfTheJournalPageHasItsAnchorItsCodeAndItsTest(t *testing.T) {
 		require.Regexp(t, `(?m)^Code: .*\.go\)`, section, "rule %d", i+1)
 		require.Regexp(t, "(?m)^Test: .*_test\\.go\\) `Test", section, "rule %d", i+1)
 	}
+}
+
+// A comment may cite any heading of the page. The rules are cited where they are enforced.
+func TestRulesThatCommentsCiteAreOnTheJournalPage(t *testing.T) {
+	t.Parallel()
+	known, cited := anchors(text(t, "journal.md")), map[string]int{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`journal\.md#([a-z0-9-]+)`).FindAllStringSubmatch(string(data), -1) {
+			require.Contains(t, known, m[1], path)
+			cited[filepath.ToSlash(filepath.Dir(path))]++
+		}
+		return err
+	}))
+	require.Positive(t, cited["../idempotency"])
 }
 
 // TestEachKindOfRecordIsInTheTableOfTheJournalPage reads the kinds from the code, so that no new one is forgotten.

@@ -14,7 +14,8 @@ import (
 // A parked turn is a record: no goroutine waits for it and no message is held. The owner that parks and the answer that wakes
 // it create the same key, park.<epoch>, so exactly one of them is first: either the owner has parked, and the answer
 // continues the turn, or the owner was woken, and reads the answer. An owner that was woken for another question and has to
-// wait again cannot park its epoch any more. It continues as the next epoch.
+// wait again cannot park its epoch any more. It continues as the next epoch
+// (docs/journal.md#epochs-and-takeovers).
 
 // Park releases a turn until one of its open questions is decided or the turn is cancelled. If it returns true, the turn is
 // parked with the given state, JSON, which the next run finds in [Turn.State]: the message is acknowledged and the run ends.

@@ -10,7 +10,8 @@ import (
 )
 
 // A running tool calls these through its host. Each writes or reads records of one question, surface or step. Two runs of a
-// turn may overlap, so only these records decide what a run may do.
+// turn may overlap, so only these records decide what a run may do. Ask, ReadReply and Take are a question, from being asked to
+// its answer being passed to the tool; Show and Dismiss are surfaces; Step and StepResult are named steps.
 
 // ErrLost reports that another run owns the turn, or that it has ended: the run must stop, and neither acknowledge nor nak its
 // message.
@@ -145,7 +146,7 @@ func replyOf(answer *Record) (Reply, error) {
 
 // Take stores that this run is about to pass the answer or expiry of a question to its tool. It has to be called before that,
 // also by a run that replays an answer which an earlier run has received. For a tool with effect replay the error is
-// interrupted if the code after the answer may have run in another run and waits for no question.
+// interrupted if the code after the answer may have run in another run and waits for no question (docs/journal.md#rule-4).
 func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordTaken, subjects.Token(id)), Meta: h.meta()}, h.Claim)
 	switch {

@@ -11,6 +11,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A turn is read from the leader (docs/journal.md#reading-a-turn). Load reads all its records, readSince repeats that until the
+// read shows a record that this worker knows of. The other reads are of single records by their names, which cost the
+// server less than to list the records of a turn.
+
 // Load reads a turn from the leader.
 func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
 	return Load(ctx, j.store, key)

@@ -7,6 +7,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A Turn is what one read shows of a turn: its claim, response and cancel, the newest epoch and its lease, the questions and
+// how each epoch ended. The rules in the other files ask it; a Turn never changes after it was read.
+
 // How a park record ended an epoch: the first one to be created decides.
 const (
 	ParkParked = "parked" // the owner has released the turn until a question is decided
