@@ -16,14 +16,14 @@ type growthRow struct {
 	Load        string   `json:"load"`
 	Value       float64  `json:"value"`
 	Baseline    *float64 `json:"baseline"`
-	Beside      string   `json:"beside,omitempty"` // what the baseline is
+	ComparedTo  string   `json:"compared_to,omitempty"` // what the baseline is
 	Aim         string   `json:"aim,omitempty"`
 	Met         *bool    `json:"met,omitempty"`
 }
 
 // comparedWith sets what the figure is compared with.
 func (r growthRow) comparedWith(what string, baseline float64) growthRow {
-	r.Beside, r.Baseline = what, &baseline
+	r.ComparedTo, r.Baseline = what, &baseline
 	return r
 }
 
@@ -92,7 +92,7 @@ func (r growthReport) table(w io.Writer) error {
 		if x.Baseline != nil {
 			baseline = figure(*x.Baseline)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Measurement, x.Figure, x.Unit, x.Load, figure(x.Value), baseline, or(x.Beside, "-"), x.ratio(), or(x.verdict(), "-"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Measurement, x.Figure, x.Unit, x.Load, figure(x.Value), baseline, or(x.ComparedTo, "-"), x.ratio(), or(x.verdict(), "-"))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)

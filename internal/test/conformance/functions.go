@@ -82,7 +82,7 @@ func Function(ctx context.Context, name string, args json.RawMessage, host Host)
 	case "null":
 		return json.RawMessage("null"), nil
 	case "garbage":
-		return json.RawMessage("{this is no JSON"), nil
+		return json.RawMessage("{this is not JSON"), nil
 	case "text":
 		return json.RawMessage(`"done"`), nil
 	case "marked":

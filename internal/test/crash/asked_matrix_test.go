@@ -48,7 +48,7 @@ func askedCells() []askedCell {
 		c.unknown = true
 		return c
 	}
-	resumed := parked(behind)
+	resumed := parked(afterLastAnswer)
 	resumed.name = "behind_resumed"
 	ended := parked(failpoint.AfterFinish)
 	ended.name = "after_finish_resumed"
@@ -59,7 +59,7 @@ func askedCells() []askedCell {
 		write(in(failpoint.Answer)), write(in(failpoint.Closed)), in(failpoint.AfterAnswer), write(in(failpoint.Wake)), in(failpoint.AfterWake),
 		parked(failpoint.AfterResume),
 		in(failpoint.BeforeTaken), write(in(failpoint.Taken)), in(failpoint.AfterTaken),
-		in(behind), resumed, in(failpoint.AfterTool), ended,
+		in(afterLastAnswer), resumed, in(failpoint.AfterTool), ended,
 	}
 }
 
@@ -105,7 +105,7 @@ func TestMatrixOfTurnsThatAsk(t *testing.T) {
 func TestMatrixOfPythonToolsThatAsk(t *testing.T) {
 	t.Parallel()
 	for _, c := range askedCells() {
-		if c.point == behind || *others <= 1 && c.point != failpoint.AfterPark && c.point != failpoint.AfterTaken {
+		if c.point == afterLastAnswer || *others <= 1 && c.point != failpoint.AfterPark && c.point != failpoint.AfterTaken {
 			continue // the failpoint of the Go tool is not in Python
 		}
 		t.Run(c.title(), func(t *testing.T) {
@@ -126,11 +126,11 @@ func TestReplayToolWhoseWorkerDiesBehindItsLastAnswerIsInterrupted(t *testing.T)
 	for _, parked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {
 			t.Parallel()
-			c := askedCell{cell: cell{point: behind, effects: []string{"replay"}}, parked: parked}
+			c := askedCell{cell: cell{point: afterLastAnswer, effects: []string{"replay"}}, parked: parked}
 			r := c.rigOf(t, 1)
 			r.killAsked(c.cell, max(1, *hits*5/4)) // twice 25 times
 			facts := r.settle()
-			for _, turn := range r.struckTurns(behind) {
+			for _, turn := range r.struckTurns(afterLastAnswer) {
 				require.Equal(t, events.CodeInterrupted, codeOf(t, facts, turn), turn)
 			}
 		})

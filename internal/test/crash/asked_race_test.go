@@ -155,7 +155,7 @@ func TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	r := newAsking(t, 0, parksLate)
 	r.slots = 1
-	zombie := r.stopped(behind, "keyed", 1)
+	zombie := r.stopped(afterLastAnswer, "keyed", 1)
 	next := r.start(failpoint.AfterSeal + "=stop@1")
 	r.until("the next owner has sealed", func() bool { return r.struck(failpoint.AfterSeal)["keyed"] == 1 })
 	r.goesOn(zombie)

@@ -23,8 +23,8 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// behind is the point of a tool after its last answer.
-const behind = "behind"
+// afterLastAnswer is the point of a tool after its last answer.
+const afterLastAnswer = "after_last_answer"
 
 type questions struct {
 	Millis    int `json:"millis"`    // takes so long after the last answer
@@ -67,7 +67,7 @@ func ask(ledger *oneturntest.Ledger, effect string) func(context.Context, questi
 				return "", err
 			}
 		}
-		failpoint.Hit(behind, effect, subjects.TurnKey(call.App, call.Chat, call.Run, call.Turn).String())
+		failpoint.Hit(afterLastAnswer, effect, subjects.TurnKey(call.App, call.Chat, call.Run, call.Turn).String())
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
 		case <-ctx.Done():

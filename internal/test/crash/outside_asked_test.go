@@ -15,7 +15,7 @@ func TestMatrixOfToolsInOtherProcessesThatAsk(t *testing.T) {
 	for _, kind := range []string{kindNATS, kindMCP, kindMCPHTTP} {
 		for _, c := range askedCells() {
 			switch c.point {
-			case behind, failpoint.Step, failpoint.Show:
+			case afterLastAnswer, failpoint.Step, failpoint.Show:
 				continue // the tool outside does not come by
 			case failpoint.AfterPark, failpoint.AfterTaken:
 			default:

@@ -83,7 +83,7 @@ func (p *process) arrives(s sent) {
 			m.holder = earlier
 		}
 		earlier.receive(s.at)
-	case m.holder == t: // it was given back, and that was lost, or it was too old for that
+	case m.holder == t: // it was requeued, and that was lost, or it was too old for that
 		m.holder = nil
 	}
 }

@@ -101,7 +101,7 @@ func (w *world) checkSettled(m *message, known int) {
 	}
 	h := w.history(m.turn)
 	if m.kind == events.KindToolCallResponse && !m.reported {
-		w.violatef("%s: answer #%d was settled, and its sender does not know what became of it", m.turn.id.Turn, m.seq)
+		w.violatef("%s: answer #%d was settled, and its sender has no result", m.turn.id.Turn, m.seq)
 	}
 	if len(h.responses) > 0 || w.letters[m.seq] != "" || w.settledAsked(m, &h, known) {
 		return
@@ -212,7 +212,7 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		limit = 0
 	}
 	if len(runs) > limit {
-		w.violatef("%s: entered %d times, claim has effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Outcome, len(h.takeovers))
+		w.violatef("%s: entered %d times, claim has effect %q, code %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Outcome, len(h.takeovers))
 	}
 	for _, r := range h.takeovers {
 		if !entered(runs, r.Meta.Epoch) {
@@ -270,7 +270,7 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	code := r.code()
 	if claim.Outcome != "" {
 		if code != claim.Outcome {
-			w.violatef("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Outcome, code)
+			w.violatef("%s: claimed with code %s, ended with %s", t.id.Turn, claim.Outcome, code)
 		}
 		return
 	}
@@ -359,8 +359,8 @@ func ended(runs []*entry, result string, by idempotency.Meta) bool {
 	return false
 }
 
-// stored reports whether the run has written a record. One that parks in vain goes on as the
-// next epoch.
+// stored reports whether the run has written a record. One that was woken
+// continues as the next epoch.
 func (e *entry) stored(by idempotency.Meta) bool {
 	if e.nonce != "" {
 		return e.nonce == by.Nonce

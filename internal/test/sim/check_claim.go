@@ -24,11 +24,11 @@ func (w *world) checkClaim(t *thread, r idempotency.Record) {
 	if w.full && t.since.After(w.fullSince) {
 		w.violatef("%s: %s claims it while the store is nearly full", t.m.turn.id.Turn, t.p.name)
 	}
-	verdict, age := events.Code(r.Meta.Outcome), w.now.Sub(t.m.first)
+	code, age := events.Code(r.Meta.Outcome), w.now.Sub(t.m.first)
 	switch {
-	case verdict == events.CodeTooOld && age < maxEventAge-t.p.unsure,
-		verdict == events.CodeNoBinding && age < bindingGrace-t.p.unsure && !t.noRoom,
-		verdict != events.CodeTooOld && t.since.Sub(t.m.first) > maxEventAge+t.p.unsure:
-		w.violatef("%s: %s claims it with verdict %q after %s", t.m.turn.id.Turn, t.p.name, verdict, age)
+	case code == events.CodeTooOld && age < maxEventAge-t.p.unsure,
+		code == events.CodeNoBinding && age < bindingGrace-t.p.unsure && !t.noRoom,
+		code != events.CodeTooOld && t.since.Sub(t.m.first) > maxEventAge+t.p.unsure:
+		w.violatef("%s: %s claims it with code %q after %s", t.m.turn.id.Turn, t.p.name, code, age)
 	}
 }

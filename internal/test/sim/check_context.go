@@ -20,7 +20,7 @@ type delta struct {
 	Set map[string]json.Number `json:"set"`
 }
 
-// winner returns the change that counts: that of the run whose response is stored, if it names one.
+// winner returns the change that counts: the run's whose response is stored, if it names one.
 func (h *history) winner() *idempotency.Record {
 	if len(h.responses) == 0 || len(h.responses[0].Body.Keys) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (w *world) checkContext() {
 			continue
 		}
 		if set, ok := won[v.Written]; !ok || set.Set[name] != v.Value {
-			w.violatef("context variable %s is %s by delta %d, which is not that of a run whose response is stored", name, v.Value, v.Written)
+			w.violatef("context variable %s is %s by delta %d, whose run has not stored the response", name, v.Value, v.Written)
 		}
 	}
 }

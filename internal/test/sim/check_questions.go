@@ -23,8 +23,8 @@ type pass struct {
 	e    *entry
 }
 
-// verdict is the result that the sender of an answer received.
-type verdict struct {
+// senderResult is the result that the sender of an answer received.
+type senderResult struct {
 	code events.AnswerCode
 	m    *message
 }
@@ -33,7 +33,7 @@ func (w *world) note(m *message, v *events.AnswerResult) {
 	w.tracef("  answer %s to %s of %s: %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Code)
 	m.reported = true
 	w.checkReports(w.active.t, v)
-	w.verdicts = append(w.verdicts, verdict{v.Code, m})
+	w.results = append(w.results, senderResult{v.Code, m})
 }
 
 // count adds up how often turns were parked, continued and so on.
@@ -146,9 +146,9 @@ func (w *world) checkAsked(t *turn, h *history) {
 			}
 		}
 	}
-	for _, v := range w.verdicts {
+	for _, v := range w.results {
 		if v.m.turn == t {
-			w.checkVerdict(t, h, v)
+			w.checkResult(t, h, v)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (h *history) endedBefore(ask *idempotency.Record) bool {
 	return len(h.responses) > 0 && h.responses[0].Seq < ask.Seq
 }
 
-// checkDecided: a decided question was asked before, fits, and is closed on the screen.
+// checkDecided: a decided question was asked before, fits, and is no longer displayed.
 func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 	switch {
 	case q.answer == nil:
@@ -172,18 +172,18 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 	case string(q.answer.Data) == bad:
 		w.violatef("%s: %s has an answer that does not fit", t.id.Turn, id)
 	case q.ack == nil && !t.purged && h.cancel == nil: // the end of a cancelled turn closes its questions, too
-		w.violatef("%s: %s is decided and stays on the screen", t.id.Turn, id)
+		w.violatef("%s: %s is decided and stays displayed", t.id.Turn, id)
 	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
 		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
 	case q.answer.Meta.Outcome == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
-		w.violatef("%s: %s was cancelled without a cancel, or handed to the tool all the same", t.id.Turn, id)
+		w.violatef("%s: %s was cancelled without a cancel, or passed to the tool all the same", t.id.Turn, id)
 	}
 }
 
-// checkVerdict: who was told that his answer counts gave the one that does.
-func (w *world) checkVerdict(t *turn, h *history, v verdict) {
+// checkResult: a sender that was notified that its answer counts sent the one that does.
+func (w *world) checkResult(t *turn, h *history, v senderResult) {
 	q, a := h.questions[v.m.answer.id], v.m.answer
 	stands := q != nil && q.answer != nil && q.answer.Meta.Outcome == string(a.outcome) && string(q.answer.Data) == a.value
 	switch v.code {
@@ -208,7 +208,7 @@ func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 }
 
 // settledAsked reports whether a message of a turn that asks may be settled although the turn
-// goes on: the turn is parked, or the message does not hold it, or not as far as the worker knew.
+// continues: the turn is parked, or the message does not hold it, or not as far as the worker knew.
 func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
 	switch {
 	case m.turn.script == nil:

@@ -27,7 +27,7 @@ func (w *world) checkReports(t *thread, v *events.AnswerResult) {
 	}
 }
 
-// reported reports whether a verdict is true of a generation of the turn.
+// reported reports whether a result is true of a generation of the turn.
 func (w *world) reported(t *thread, v *events.AnswerResult, h *history) bool {
 	m, q := t.m, h.questions[t.m.answer.id]
 	if q == nil {

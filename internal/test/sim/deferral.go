@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Places of a simulated pool: so few that each worker gives back one message at a time, and puts the
+// Places of a simulated pool: so few that each worker requeues one message at a time, and defers the
 // others.
 const (
 	placesOfPool   = 64
@@ -21,7 +21,7 @@ const (
 // maxDeferred is how many messages may be deferred in a schedule that has a bound for them.
 const maxDeferred = 3
 
-// deferralQuota reports whether another message may be deferred. If the look fails, what was counted before decides.
+// deferralQuota reports whether another message may be deferred. If the read fails, what was counted before decides.
 func (w *world) deferralQuota(ctx context.Context, _ string, _ int) (bool, error) {
 	err := w.store.read(ctx, "how much is deferred")
 	t := w.active.t
@@ -79,8 +79,8 @@ func (w *world) deferMessage(ctx context.Context, d deferral.Message) error {
 	return nil
 }
 
-// slowly has the answer to a write take so long that the message is delivered again meanwhile: more often that of a
-// turn, which the next worker may claim.
+// slowly delays the answer to a write until the message is delivered again: more often the message of a turn, which the next
+// worker may claim.
 func (w *world) slowly(m *message) {
 	if m.kind != events.KindStructuredOutputReady && w.chance(3, 4) || !w.strike(LostBeats, 1) {
 		return
@@ -165,9 +165,9 @@ func (w *world) isDeferred(t *turn) bool {
 	return false
 }
 
-// places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
+// places checks that a worker requeues no more messages than it has places for, but for the lease of a turn that
 // must not be deferred, or was the lease when the worker began: what it has read since then may be older than another
-// takeover; and for an answer that was stored before, which resumes its turn. One that it gave back keeps its place for
+// takeover; and for an answer that was stored before, which resumes its turn. One that it requeued keeps its place for
 // the delay.
 func (p *process) places(t *thread, delay time.Duration) {
 	if t.noRoom {
@@ -178,7 +178,7 @@ func (p *process) places(t *thread, delay time.Duration) {
 	}
 	p.given = slices.DeleteFunc(p.given, func(end time.Time) bool { return !end.After(p.w.now) })
 	if len(p.given) >= placesOfWorker {
-		p.w.violatef("%s gives back %d messages at the same time, and has %d places", p.name, len(p.given)+1, placesOfWorker)
+		p.w.violatef("%s requeues %d messages at the same time, and has %d places", p.name, len(p.given)+1, placesOfWorker)
 	}
 	p.given = append(p.given, p.w.now.Add(delay))
 }

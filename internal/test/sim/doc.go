@@ -9,8 +9,8 @@
 //     messages, ages by the server's clock, and the merging of context variables above their bucket;
 //   - the sweep: [sweep.Sweep] with its pages, above the bucket and the JetStream requests that it
 //     makes, one read at a time;
-//   - inbox: pulls, pings and how old what arrives is, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
-//     settling, and the drain, as [inbox.Steps];
+//   - inbox: pulls, pings and how old what arrives is, what waits for a slot, heartbeats and
+//     the end of leases, changes of the ack wait, settling, and the drain, as [inbox.Steps];
 //   - engine, events, bindings and subjects as they are.
 //
 // What is simulated instead, because it is the server, the network or only wiring:
@@ -30,9 +30,8 @@
 // in the engine, which only bounds tools.
 //
 // One schedule is two to four workers of one pool or two, one to three turns and a handful of
-// faults: a worker
-// is killed, paused for longer than its leases, drained, or restarted with other manifests; a
-// write has an unknown outcome and lands at once, later or never; a read is stale; a rival
+// faults: a worker is killed, paused for longer than its leases, drained, or restarted with other manifests; a
+// write has an unknown outcome and is stored immediately, later or never; a read is stale; a rival
 // write is undecided; an acknowledgement is lost or late; heartbeats are lost, so that a
 // message is delivered again next to its owner; a delivery lies in the buffers of a connection until the queue has
 // given its message to another worker; a worker is cut off from the queue and runs on; the ack
@@ -55,18 +54,18 @@
 //   - each turn has exactly one response, and its tool_call stands before it;
 //   - a tool whose claim has effect unsafe, or replay without a question, was entered at most once, and
 //     no other tool than the one that the claim names was entered for the turn;
-//   - a turn that was claimed with a verdict was never entered and ends with that verdict;
+//   - a turn that was claimed with a code was never entered and ends with that code;
 //   - data that lost the turn key to other data was never run, and became a dead letter;
 //   - a response that is ok comes from a run that returned that result;
 //   - interrupted only if the tool must not be entered again and, before the response, a fault hit the
-//     delivery that held the turn (a delivery that was lost gives no message back, so that is none);
+//     delivery that held the turn (a delivery that was lost requeues no message, so that is none);
 //     cancelled only if a cancel was sent, and not entered by a takeover that came after the cancel;
 //   - no new turn is claimed while the store is nearly full; too old, or without a binding, is an
-//     event only by the server's clock, however wrong that of the worker is;
+//     event only by the server's clock, however wrong the worker's clock is;
 //   - epochs count up by one, fencing tokens grow with them, the idempotency key stays;
 //   - no message was settled before its turn had a response or another message held it, except
 //     where a sweep finds the turn: its message vanished, or a resume was settled too early;
-//   - no turn is parked that has been answered, expired or cancelled and that nobody takes (checked
+//   - no turn is parked that has been answered, expired or cancelled and that no worker takes (checked
 //     before any sweep could resume it);
 //   - each question is one record with one content; its one answer came after it and fits it, and
 //     a sender that was notified of acceptance sent the answer that counts, no answer was settled before its sender
@@ -99,7 +98,20 @@
 //	go test ./internal/test/sim -run TestSchedules -sim.seed=4711 -v
 //
 // `make sim` runs 20,000 schedules. `make mutants` plants one fault after the other in the
-// real code (package internal/test/mutants, build tag mutants) and demands that the schedules find
-// each: a simulation that finds nothing proves nothing until it has been seen to find
-// something.
+// real code (package internal/test/mutants, build tag mutants), and the schedules have to find each.
+//
+// # Reading order
+//
+//	sim.go, schedule.go      a schedule: what can happen next, drawn from its seed
+//	world.go, fault.go       the simulated world and what goes wrong in it
+//	worker.go, thread.go     a worker, and one delivery that it handles
+//	fiber.go, timing.go      lines of execution, one of which runs at a time; their timers
+//	store.go, fake_stores.go the journal's bucket; blobs, context variables and dead letters
+//	queue.go, arrival.go     the inbound stream, and how deliveries reach a worker
+//	nats_link.go, lease.go   pulls, heartbeats and the end of leases
+//	deferral.go, sweep.go    deferred messages; sweeps and resumes
+//	tool.go, question.go     what tools do, and what people answer
+//	manifest.go              the workflow as each worker knows it
+//	generation.go            keys that are published again after the retention
+//	check*.go                the invariants above: of claims, questions, context variables, reports
 package sim

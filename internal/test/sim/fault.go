@@ -4,7 +4,7 @@ package sim
 type Fault string
 
 // The faults. Each schedule draws which of them it may meet, so that rare combinations get
-// schedules of their own.
+// separate schedules.
 const (
 	Crash         Fault = "crash"           // a worker is killed; what it was sending may still arrive
 	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it continues later

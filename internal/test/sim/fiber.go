@@ -4,8 +4,8 @@ import "runtime"
 
 // fiber is a line of execution in a worker: a goroutine that runs only while the scheduler lets
 // so. The handler of a delivery is one, and the engine runs the tool in another goroutine while
-// the first waits for it, so the two count as one. Each question that is open beside others has
-// its own, and so has each timer.
+// the first waits for it, so the two count as one. Each further question that is open at the
+// same time has a separate one, and so has each timer.
 type fiber struct {
 	w *world
 	p *process
@@ -44,7 +44,7 @@ func (w *world) start(p *process, t *thread, f func(*fiber)) *fiber {
 	return x
 }
 
-// yield gives control back to the scheduler until it is the turn of the fiber that runs now. One
+// yield returns control to the scheduler until it is the turn of the fiber that runs now. One
 // that was killed in the meantime ends here.
 func (w *world) yield(at string) { w.active.yield(at) }
 

@@ -23,7 +23,7 @@ func (p *process) beats() bool {
 	return p.up && !p.paused && !p.late && len(p.threads)+len(p.sent) > 0
 }
 
-// pass lets time pass. Workers that go on send their heartbeats meanwhile, and read the ack wait. The timers of one that
+// pass lets time pass. Workers that run send their heartbeats meanwhile, and read the ack wait. The timers of one that
 // stood still fire before that: other things it does may come first, but take no time.
 func (w *world) pass(d time.Duration) {
 	for _, p := range w.processes {

@@ -19,7 +19,7 @@ func effects() []bindings.Effect {
 	}
 }
 
-// models are those of the data of each agent. It has a tool for each of them.
+// models are the models of the data of each agent, which has a tool for each of them.
 func models() []string { return []string{"Model", "Other"} }
 
 // manifest is what a worker knows of the workflow. Workers differ while a deployment rolls.

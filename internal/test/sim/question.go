@@ -13,14 +13,14 @@ import (
 )
 
 // script is what the tool of a turn asks: some questions one after the other, or the first few
-// at once.
+// at the same time.
 type script struct {
 	questions int
 	together  int           // how many of the first are open at the same time
 	timeout   time.Duration // of each question
 	fickle    bool          // it asks something else whenever it runs
 	steps     bool          // it does a durable step before each question
-	impatient bool          // it gives up to wait for some
+	impatient bool          // it stops waiting for some
 }
 
 // newScript draws one; every second turn asks nothing.
@@ -95,7 +95,7 @@ func (w *world) planAnswers(t *turn) {
 	}
 }
 
-// askedNow draws who answers a question that is on the screen: no person, one, or several, with
+// askedNow draws who answers a question that is displayed: no person, one, or several, with
 // the same or with another answer, or one that does not fit; and whether an operator ends its time.
 func (w *world) askedNow(ask subjects.Record) {
 	for _, t := range w.turns {

@@ -19,7 +19,7 @@ import (
 const (
 	stream = "ONETURN_IN"
 	app    = "app"
-	// replyPrefix and the sequence of an answer are where its verdict goes.
+	// replyPrefix and the sequence of an answer are where its result goes.
 	replyPrefix = "_INBOX.sim."
 	chat        = "chat"
 )
@@ -33,7 +33,7 @@ type turn struct {
 	pool         string  // whose workers run it
 	script       *script // what its tool asks, nil when it asks nothing
 	purged       bool    // one of its messages vanished
-	left         bool    // its tool has gone on without an answer
+	left         bool    // its tool has continued without an answer
 	sawStaleRead int     // reads of it that gave the journal as it was before
 	// from and until are how many records the journal had before the generation of the turn, and at its end;
 	// 0 for the end stands for later.
@@ -41,7 +41,7 @@ type turn struct {
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
-// whichever delivery it is for, and a nak gives it back even when another worker holds it.
+// whichever delivery it is for, and a nak requeues it even when another worker holds it.
 type message struct {
 	w           *world
 	turn        *turn
@@ -271,8 +271,8 @@ func (m *message) purge() {
 	m.settled, m.purged = true, true
 }
 
-// nak gives the message back after the delay, whichever worker holds it. By is the delivery that sent it, late
-// when it was lost by then: that is no fault that another delivery may meet.
+// nak requeues the message after the delay, whichever worker holds it. By is the delivery that sent it, late
+// when it was lost by then: another delivery may not count that as a fault.
 func (m *message) nak(by *thread, late bool, delay time.Duration) {
 	if !m.settled && m.leased {
 		if m.holder != nil {

@@ -195,7 +195,7 @@ func (w *world) act() bool {
 	return true
 }
 
-// run lets a thread go on, in half of the schedules for several steps while all others stand
+// run lets a thread continue, in half of the schedules for several steps while all others stand
 // still.
 func (w *world) run(o option) {
 	if w.bursts {
@@ -246,8 +246,8 @@ func (w *world) processOptions(p *process, add func(option)) {
 	}
 }
 
-// threadOptions adds what can happen to a delivery: something in it continues, a timer ends, who
-// waits for an answer looks by itself, or waits no longer.
+// threadOptions adds what can happen to a delivery: something in it continues, a timer ends, a run
+// that waits for an answer reads it without being notified, or waits no longer.
 func (w *world) threadOptions(t *thread, add func(option)) {
 	parks := false
 	for i, x := range t.timers {

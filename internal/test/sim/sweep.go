@@ -141,7 +141,7 @@ func (j sweptServer) PublishMsg(ctx context.Context, r *nats.Msg, _ ...jetstream
 func (w *world) checkResume(s *sweeping, t *turn) {
 	for _, m := range w.queue {
 		if m.turn == t && m.sweep != nil && !m.settled && m.sweep.ended > 0 && m.sweep.ended < s.began {
-			w.violatef("%s: a sweep publishes a resume, though that of an earlier one, #%d, is still in the stream", t.id.Turn, m.seq)
+			w.violatef("%s: a sweep publishes a resume, though #%d of an earlier sweep is still in the stream", t.id.Turn, m.seq)
 		}
 	}
 }

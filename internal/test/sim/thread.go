@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A thread is one delivery of a message to a worker, from the queue until it is settled or lost, with the fibers that handle it.
+// The invariants of a delivery (check_reports.go, lease.go) read its fields.
+
 // checkpoint is what a thread reads of a turn: records of a kind.
 type checkpoint struct {
 	key  subjects.Key
@@ -35,7 +38,7 @@ type thread struct {
 	noRoom       bool      // its message must not be deferred
 	sawStaleRead bool      // one of its reads gave the journal as it was before
 
-	read int // how many records the journal had when the thread listed those of a turn last
+	read int // how many records the journal had when the thread last listed the records of a turn
 	old  int // how many of its next reads a leader answers that was replaced after that
 
 	looked map[checkpoint]int // the same, by turn and kind of records

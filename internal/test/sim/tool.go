@@ -166,7 +166,7 @@ func (a *asking) inHost(x *fiber, call func() error) error {
 	return call()
 }
 
-// ask puts questions on the screen, all at once, and waits until all are decided.
+// ask asks questions, all at the same time, and waits until all are decided.
 func (a *asking) ask(ctx context.Context, group []string) error {
 	errs := make([]error, len(group))
 	others := make([]*fiber, 0, len(group)-1)

@@ -40,7 +40,7 @@ type process struct {
 	handlers *handlers.Handlers
 	journal  *idempotency.Journal
 	threads  []*thread
-	given    []time.Time // until when messages that it gave back keep their places
+	given    []time.Time // until when messages that it requeued keep their places
 	fibers   []*fiber    // that belong to no delivery
 
 	ctx  context.Context //nolint:containedctx // the life of the process
@@ -155,7 +155,7 @@ func (w *world) scheduleExpiry(ctx context.Context, e *events.Expire) error {
 	return nil
 }
 
-// live notes what workers publish beside the journal: verdicts on answers.
+// live notes what workers publish without the journal: the results of answers.
 func (w *world) live(subject string, data []byte) error {
 	seq, ok := strings.CutPrefix(subject, replyPrefix)
 	if !ok {
@@ -211,7 +211,7 @@ func (w *world) pause(ctx context.Context, _ time.Duration) error {
 	return nil
 }
 
-// step lets a fiber of this process go on.
+// step lets a fiber of this process continue.
 func (p *process) step(x *fiber) {
 	t := x.t
 	if t == nil {

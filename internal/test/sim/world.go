@@ -65,7 +65,7 @@ type world struct {
 	noRoom    int                       // how often there was none
 	swept     swept
 	passes    []pass // what tools were handed
-	verdicts  []verdict
+	results   []senderResult
 	polled    int    // records in the journal when those who wait in memory looked last
 	active    *fiber // the one that runs, nil while the scheduler does
 
@@ -193,7 +193,7 @@ func (w *world) result() Result {
 	}
 	r.Questions["without room"] = w.noRoom
 	r.Sweeps["begun"], r.Sweeps["resumes"] = w.swept.begun, w.swept.resumes
-	for _, v := range w.verdicts {
+	for _, v := range w.results {
 		r.Questions[string(v.code)]++
 	}
 	return r
