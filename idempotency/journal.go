@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Journal is the rules' access to the records: create, the one write, decides with the answer of the store who was
+// first, and is repeated until that is known. A Hold is what a worker got from a claim or a takeover, and what each
+// later write of its run takes.
+
 // DefaultMaxTakeovers is how many owners of a turn may die or lose their lease before it ends as interrupted.
 const DefaultMaxTakeovers = 10
 

@@ -13,6 +13,10 @@ import (
 	"github.com/oneturn/oneturn/internal/presence"
 )
 
+// A journal that was deleted, or created again under its name, has none of the claims of the old one and must not be
+// used (docs/journal.md#rule-9). The store recognises it by three signs: the stream is missing in two checks, it was
+// created at another time, or it stores a record under a lower sequence than before.
+
 // checkEvery is the least time between two checks of the bucket while writes get no response, for example during an
 // election.
 const checkEvery = 500 * time.Millisecond

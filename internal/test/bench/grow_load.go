@@ -6,6 +6,9 @@ import (
 	"strconv"
 )
 
+// Measurements of load: a long backlog, several worker processes on one backlog and how evenly they share it, and
+// structured data of several sizes.
+
 // drainOne has one new worker drain a backlog, and returns what that process used.
 func drainOne(ctx context.Context, l *lab, arm string, warm, turns int) (drained, usage, error) {
 	if err := l.publish(ctx, warm+turns, false); err != nil {

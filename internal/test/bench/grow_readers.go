@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/api"
 )
 
+// Readers open old chats through the request API, page by page, while turns are claimed: what a claim waits for when
+// the server reads old blocks of the journal.
+
 // readers measures what claims have to wait while readers open chats that were not read for long, in the journal with the most retained turns.
 func (g *growth) readers(ctx context.Context) error {
 	most := slices.Max(g.keep)

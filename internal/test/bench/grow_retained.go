@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Measurements of a journal that retains ever more ended turns: what a claim waits for, the memory of server and
+// worker, and how long a restart takes.
+
 const mib = 1 << 20
 
 // retained measures the wait for a claim, and memory, with ever more turns in the journal.

@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Measurements of sweeps over ever more open turns: how long until each was read and until the one without a message is
+// resumed, what the sweep stores, and what it delays. The publisher's process stores the open turns.
+
 // sweepProbeRate is how many records a second are stored during a sweep to see how long they take.
 const sweepProbeRate = 200
 

@@ -7,6 +7,9 @@ import (
 	"strconv"
 )
 
+// Measurements of what tools cost: many workflow folders, a Python tool next to the same one in Go, the number of
+// Python processes, and a worker that is idle.
+
 // workflows measures worker with many workflow folders: with Go tools, whose turns are spread
 // over all folders, and with Python tools, which are inspected when the worker starts.
 func (g *growth) workflows(ctx context.Context) error {

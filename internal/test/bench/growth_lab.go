@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// What the measurements of growth do with a lab (lab.go) beyond the table of all figures: start more workers, publish
+// at a fixed rate, time how a backlog drains, and restart the server.
+
 // startWorker starts one more worker and returns it, with the time from the start of its
 // process until it consumes.
 func (l *lab) startWorker(ctx context.Context, arm string) (role, time.Duration, error) {

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// The flags of `bench growth`: which measurements, their sizes and durations, and -scale, which multiplies what takes
+// time.
+
 // growthOptions are the flags of the measurements of growth.
 type growthOptions struct {
 	only  []string

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 )
 
+// The table and the JSON of `bench growth`: one row for each figure at one size, with its baseline and its aim.
+
 // growthRow is one figure at one size.
 type growthRow struct {
 	Measurement string   `json:"measurement"`

@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A lab is what one measurement runs on: a server, a worker and a publisher, in this process or in others (topologies),
+// provisioned as a user would. It starts them, counts what the journal has stored to see when the turns have ended, and
+// reads the records back.
+
 // Where server, worker and publisher run.
 const (
 	embeddedTopology  = "embedded"  // all in this process; the worker connects as transport specifies

@@ -1,11 +1,22 @@
-// Command bench measures the whole path of a turn, from published to response stored, next to two baselines in the same run: raw, the physical limit of storing two events a turn, and
-// usual, what one writes with nats.go. docs/performance.md describes the method and the results,
-// docs/notes/performance-diary.md has the complete tables.
+// Command bench measures the whole path of a turn, from published to response stored, next to two baselines in the same
+// run: raw, the physical limit of storing two events a turn, and usual, what one writes with nats.go. docs/performance.md
+// describes the method and the results, docs/notes/performance-diary.md has the complete tables.
 //
 //	go run ./internal/test/bench                       the whole table, about a quarter of an hour
-//	go run ./internal/test/bench -brief a short run, in seconds
+//	go run ./internal/test/bench -brief                a short run, in seconds
 //	go run ./internal/test/bench -cpuprofile cpu.out   profile the product at one point instead
 //	go run ./internal/test/bench growth                what grows with what: retained turns, readers, workers, …
+//
+// # Reading order
+//
+//	options.go, main.go                     what is measured, and the loop over points, arms and repeats
+//	lab.go, process_role.go                 server, worker and publisher of one measurement
+//	server.go, worker.go, publisher.go      the three roles; baseline*.go are the other two arms of the worker
+//	measure.go, stats.go, usage*.go         throughput, latency and use of memory and CPU
+//	payload.go, questions.go, workflow_folders.go  what turns carry, and their tools
+//	report.go, output.go, machine.go        the table
+//	growth*.go, grow_*.go                   what grows with what, one file for each kind of measurement
+//	fill_journal.go, sweeper.go, remote.go  a full journal, a worker that only sweeps, roles in other processes
 package main
 
 import (

@@ -9,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
+// One measurement of one arm at one point: throughput works off a backlog, latency publishes at a fixed rate, idle
+// watches a worker without turns. All return figures by name, which report.go turns into rows.
+
 // Kinds of measurements.
 const (
 	throughput = "throughput"

@@ -12,6 +12,8 @@ import (
 	"time"
 )
 
+// The flags of the benchmark, and the points and repeats that follow from them.
+
 // options are the flags.
 type options struct {
 	repeats     int

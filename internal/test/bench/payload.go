@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The structured data that turns carry (flat, nested, or rows of any size), the no-op tools that take it, and the
+// events that hold it.
+
 //go:embed payloads
 var payloadFiles embed.FS
 

@@ -14,6 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// Server, worker and publisher are roles. A role runs in this process or in a child of the same binary, which reads its
+// spec and then requests from standard input and writes a reply for each (child). So the memory and the CPU of each can
+// be measured alone.
+
 // spec is what a role is and how it runs.
 type spec struct {
 	Role       string  `json:"role"` // server, worker, publisher or sweeper

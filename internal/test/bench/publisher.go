@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The publisher is the role that publishes turns and answers at fixed times, whatever they result in, and notes when
+// each was published.
+
 // publisher is the role that publishes turns, numbered from 0.
 type publisher struct {
 	process

@@ -17,6 +17,8 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
+// The tools that ask a person, in Go and in Python, and the publisher's part: the answers.
+
 // approval is the model of turns whose tool asks a person.
 type approval struct {
 	Ticket ticket `json:"ticket"`

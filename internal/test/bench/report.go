@@ -7,6 +7,9 @@ import (
 	"text/tabwriter"
 )
 
+// The table and the JSON of all figures: for each point and figure the spread of the product and of both baselines, and
+// the ratios of pairs of the same repeat.
+
 // row is one figure of one point, next to its baselines.
 type row struct {
 	Figure string `json:"figure"`

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Promises about time: a call ends at its deadline, the deadline and a cancel reach the tool, a timeout is reported
+// once, and the cause of a stop is kept.
+
 var deadlines = []test{ //nolint:gochecknoglobals // a table
 	{"CallWithoutTimeIsNotEntered", []string{"slow"}, (*suite).needsTime},
 	{"DeadlineEndsTheCall", []string{"slow"}, (*suite).endsInTime},

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The functions that each kind of tool has to offer to the suite. Counterparts in Go call Function; those in other
+// languages do the same by hand.
+
 // Identity is what a counterpart got to know of the call: the result of the function identity.
 type Identity struct {
 	IdempotencyKey string `json:"idempotency_key"`

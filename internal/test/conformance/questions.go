@@ -8,6 +8,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Promises about interactions: progress reaches the host, a question is answered, parked or expires, and a call without
+// a host fails with a clear error.
+
 var questionTests = []test{ //nolint:gochecknoglobals // a table
 	{"ProgressIsReported", []string{"progress"}, (*suite).reports},
 	{"ProgressNeedsNoHost", []string{"progress"}, (*suite).reportsWithoutHost},

@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Promises about results: what a tool returns arrives digit by digit and within its bounds, what cannot be JSON is
+// refused by name, and the tool knows which call it runs.
+
 var results = []test{ //nolint:gochecknoglobals // a table
 	{"ResultIsWhatTheToolReturned", []string{"echo"}, (*suite).returnsResults},
 	{"ArgumentsAreNotChanged", []string{"echo"}, (*suite).keepsArguments},

@@ -18,6 +18,9 @@ import (
 	"strings"
 )
 
+// Plant checks that each edit fits the source exactly once and has its guard, applies the edits of all faults and
+// failpoints to copies of the files, and adds the files of testdata, which hold the code that edits call.
+
 // added are the files that the overlay adds to packages, by their path from the root of the repository.
 //
 //go:embed testdata

@@ -11,6 +11,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The checker compares the journal (history) with the ledger of the tools (entry, tool.go) at the end of a schedule,
+// and checks a few invariants earlier, when a message is settled or left. check_*.go have the invariants of one subject
+// each.
+
 // history is all that the journal holds of a turn.
 type history struct {
 	claim     *idempotency.Record

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Invariants of the context variables: the document of a chat has what the winning runs changed, in the order of the
+// journal, and a tool that begins after a response sees its changes.
+
 // shared is the context variable that all runs set; each turn has one besides.
 const shared = "run"
 

@@ -8,6 +8,9 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
+// Invariants of questions: one record and one answer each, results that were true when they were sent, answers that
+// reach a run once unless its effect allows more, and no parked turn whose answer is stored.
+
 // end is the point of a tool after all its questions.
 const end = "end"
 

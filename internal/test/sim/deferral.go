@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The simulated server side of deferred messages: schedules that publish a message again, a quota of them, and the
+// places that requeued messages keep.
+
 // Places of a simulated pool: so few that each worker requeues one message at a time, and defers the
 // others.
 const (

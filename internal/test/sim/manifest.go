@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// The manifests of the simulated workers. Workers differ while a deployment rolls, so a takeover may meet other tools
+// and other effects.
+
 // workflow is the one that all simulated turns belong to. It has an agent for each effect.
 const workflow = "flow"
 

@@ -15,6 +15,9 @@ import (
 	"github.com/oneturn/oneturn/internal/inbox"
 )
 
+// The connection between a worker's inbox and the simulated queue: pulls, acknowledgements, heartbeats and the reads of
+// the consumer's settings, each of which may get lost or be late.
+
 const consumer = "workers"
 
 // link is the connection of a worker to the queue, as its inbox sees it.

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// What the tools ask, and what people do about it: answer, answer twice, answer wrongly or early, or never. Expiries
+// come from schedules.
+
 // script is what the tool of a turn asks: some questions one after the other, or the first few
 // at the same time.
 type script struct {

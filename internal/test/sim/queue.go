@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The inbound stream and its consumer as JetStream has them: messages, deliveries, leases, settling. plan draws what
+// the publisher sends.
+
 const (
 	stream = "ONETURN_IN"
 	app    = "app"

@@ -4,6 +4,9 @@ import (
 	"time"
 )
 
+// The scheduler: while something can happen, act draws one of the options and lets it happen. After the faults of the
+// schedule are used up, heal lets everything drain.
+
 // option is one thing that can happen next.
 type option struct {
 	do func(*world, option)

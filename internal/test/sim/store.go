@@ -13,6 +13,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The journal's bucket as its leader sees it, with reads of a replaced leader that lag and writes whose answer is lost.
+
 var errNoAnswer = errors.New("simulated: no answer")
 
 // store is the journal bucket: a log in which a key can be created once, and replaced by its sequence.

@@ -18,6 +18,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// Sweeps run as in a worker, one read at a time. The world decides when one is due, and checks what it publishes and
+// what it leaves for the next.
+
 // maxSweeps bounds the sweeps after everything has healed.
 const maxSweeps = 20
 

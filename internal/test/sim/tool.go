@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The tools follow a script and keep the ledger: an entry for each run, with what it was given and what it returned. No
+// fault can touch it.
+
 // entry is one run of a tool in the ledger, which no fault can touch.
 type entry struct {
 	turn   string // turn key

@@ -21,6 +21,9 @@ import (
 	"github.com/oneturn/oneturn/internal/variables"
 )
 
+// A process is a worker: the real handlers, journal and inbox on the simulated world. It can be killed, paused, cut
+// off, drained and restarted with other manifests.
+
 // process is one worker. It runs until it is killed or has drained, and then starts again
 // with an empty memory.
 type process struct {

@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The world is one schedule: its clock, its random source, and everything that exists in it. All files of the package
+// have methods of it.
+
 // Settings of the simulated deployment.
 const (
 	usualAckWait = 30 * time.Second

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// The report of a long run: trends of what the worker uses, latencies at the beginning and at the end, and what was
+// broken, on one page.
+
 // Trend is how a quantity went over time: the least-squares line through its samples.
 type Trend struct {
 	First   float64 `json:"first"` // of the line, at its two ends

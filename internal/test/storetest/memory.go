@@ -13,7 +13,8 @@ import (
 )
 
 // Memory is a [idempotency.Store] in the memory of the process, for tests and simulations. Records expire when
-// [Memory.Expire] is called.
+// [Memory.Expire] is called. It keeps a log of all records, and the sequence of the newest one of each key, as the stream
+// of a bucket does.
 type Memory struct {
 	mu      sync.Mutex
 	records []idempotency.Record // by sequence, from 1
