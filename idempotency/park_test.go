@@ -61,7 +61,7 @@ func (s *spy) Create(ctx context.Context, r idempotency.Record) (uint64, error) 
 	return s.Store.Create(ctx, r)
 }
 
-func TestOwnerLooksAgainBeforeItParksAsTheNextEpoch(t *testing.T) {
+func TestOwnerReadsAgainBeforeItParksAsTheNextEpoch(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()
@@ -179,7 +179,7 @@ func TestStateOfAParkedTurnIsJSON(t *testing.T) {
 	require.Nil(t, load(t, s).State())
 }
 
-func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
+func TestCancelClosesAllQuestionsAndPassesNothingToTheTool(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
 	cancel.Fingerprint, cancel.RejectCode, cancel.Signal, cancel.Ack = "", string(events.CodeCancelled), true, answerTo("", "", 0, 0).Ack

@@ -192,7 +192,7 @@ func TestToolThatAsksSomethingElseThanBeforeFailsClearly(t *testing.T) {
 	})
 }
 
-func TestFirstWordOnAQuestionStands(t *testing.T) {
+func TestFirstAnswerToAQuestionStands(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()

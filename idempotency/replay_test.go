@@ -65,7 +65,7 @@ func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 	}
 }
 
-func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
+func TestAnswerIsPassedToASecondRunByEffect(t *testing.T) {
 	t.Parallel()
 	for effect, handed := range map[string]bool{"replay": false, "keyed": true, "idempotent": true, "none": true} {
 		s := storetest.NewMemory()

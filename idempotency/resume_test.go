@@ -150,7 +150,7 @@ func TestRedeliveredResumeFollowsTheLeaseLikeEveryMessage(t *testing.T) {
 	require.Fail(t, "a turn changes hands for ever")
 }
 
-func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
+func TestResumeEndsATurnPastItsLifeWhetherOrNotItIsHeld(t *testing.T) {
 	t.Parallel()
 	past := func(seq uint64) idempotency.Resume {
 		r := resume(seq, 1)

@@ -45,9 +45,8 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	if err != nil {
 		return Decision{}, false, err
 	}
-	// The turn is parked. If this message is its lease, the run of it has parked the turn and may be about to acknowledge
-	// the message, which therefore cannot be a lease again. If it is a resume, it continues the turn only if what the turn
-	// waits for is stored.
+	// A parked turn stays parked in two cases. This message is its lease: the run that has parked may be about to
+	// acknowledge the message, so it cannot be a lease again. Or it is a resume, and what the turn waits for is not stored.
 	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.wakeStored()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}

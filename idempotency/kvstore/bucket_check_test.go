@@ -31,9 +31,9 @@ func record(id string) idempotency.Record {
 	return idempotency.Record{Key: key.Private("step", id), Meta: idempotency.Meta{Nonce: id, Epoch: 1}}
 }
 
-// TestNothingIsClaimedInABucketThatWasMadeAnew: it has forgotten every turn, so the claim that
+// TestNothingIsClaimedInABucketThatWasCreatedAgain: it has forgotten every turn, so the claim that
 // it takes means nothing.
-func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
+func TestNothingIsClaimedInABucketThatWasCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()
@@ -81,8 +81,8 @@ func TestBucketThatHasLostRecordsIsNotTrusted(t *testing.T) {
 	require.ErrorContains(t, err, "lost records")
 }
 
-// TestBucketThatWasMadeAnewIsNoticedWithoutAWrite: an idle worker has nothing to store.
-func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
+// TestBucketThatWasCreatedAgainIsNoticedWithoutAWrite: an idle worker has nothing to store.
+func TestBucketThatWasCreatedAgainIsNoticedWithoutAWrite(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()

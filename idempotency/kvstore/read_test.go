@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func TestReadsInOneFlightAreThoseOfOneAfterTheOther(t *testing.T) {
+func TestReadsAtTheSameTimeReturnWhatReadsInOrderReturn(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))

@@ -29,7 +29,7 @@ func TestKVKeepsTheStoreContract(t *testing.T) {
 	})
 }
 
-func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
+func TestHeadersOfARecordDoNotReachTheNext(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
@@ -112,7 +112,7 @@ func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 	}
 }
 
-func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
+func TestCreateOfARecordTheServerCannotTakeIsRefusedImmediately(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))

@@ -23,11 +23,11 @@ func journal() []Fault {
 			CaughtBy: []string{Sim, "crash:^TestDroppedAcknowledgementsAndRequestsOfEveryWrite$/^claim$/^drop_req$"},
 		},
 		{
-			Name: "no_reaper", Breaks: "never takes over a turn that another message has claimed",
+			Name: "no_takeover", Breaks: "never takes over a turn that another message has claimed",
 			Edits: []Edit{{
 				File: "idempotency/claim.go",
 				From: `case !t.Lease.Same(c.Lease) && !c.Signal:`,
-				To:   `case !t.Lease.Same(c.Lease) && !c.Signal, planted("no_reaper"):`,
+				To:   `case !t.Lease.Same(c.Lease) && !c.Signal, planted("no_takeover"):`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestMatrixKillAtEveryPointOfThePathKeepsThePromise$/^after_claim$"},
 		},
@@ -145,11 +145,11 @@ func questions() []Fault {
 			CaughtBy: []string{Sim, "crash:^TestAnswerThatComesWhileItsOwnerIsAboutToParkIsNotLost$"},
 		},
 		{
-			Name: "continue_without_look", Breaks: "parks as the next epoch without another read of the questions",
+			Name: "continue_without_read", Breaks: "parks as the next epoch without another read of the questions",
 			Edits: []Edit{{
 				File: "idempotency/park.go",
 				From: `if decided, err := j.decidedSince(`,
-				To:   `if planted("continue_without_look") { continue }; if decided, err := j.decidedSince(`,
+				To:   `if planted("continue_without_read") { continue }; if decided, err := j.decidedSince(`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost$"},
 		},

@@ -15,18 +15,18 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Run holds the stores that newStore makes, one a test, to the suite.
+// Run runs the suite on stores that newStore makes, a new one for each test.
 func Run(t *testing.T, newStore func(t *testing.T) idempotency.Store) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, idempotency.Store){
 		"CreateStoresOnceAndNamesTheRecordInTheWay": createOnce,
 		"OneOfManyRacingCreatesWins":                race,
 		"RecordIsReplacedByItsSequenceOnly":         replace,
-		"ReadsGiveBackWhatWasStored":                roundTrip,
+		"ReadsReturnWhatWasStored":                  roundTrip,
 		"FilterFindsTheLastRecordThatMatches":       lastOfMany,
 		"ScanSeesOneCallInOrderOnly":                scan,
 		"EndedContextCreatesNothingItReports":       cancelled,
-		"ErasedRecordStandsWithoutItsData":          erase,
+		"ErasedRecordRemainsWithoutItsData":         erase,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
