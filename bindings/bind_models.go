@@ -1,7 +1,6 @@
 package bindings
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -24,9 +23,7 @@ func (b *binder) compileModels() {
 			continue
 		}
 		compiled, err := model.CompileSchema(e.name, e.schema)
-		if err != nil {
-			b.refused(e, schemaProblems(err))
-		} else if b.refused(e, compiled.Problems()); b.broken[e.name] == "" {
+		if b.refused(e, schemaProblems(compiled, err)); err == nil && b.broken[e.name] == "" {
 			b.models[e.name] = compiled
 		}
 	}
@@ -50,24 +47,10 @@ func (b *binder) compileModels() {
 	}
 }
 
-// schemaProblems are the problems of a schema that does not compile.
-func schemaProblems(err error) []model.Problem {
-	if invalid := new(model.SchemaError); errors.As(err, &invalid) {
-		return invalid.Problems
-	}
-	return []model.Problem{{Finding: diag.Finding{Severity: diag.SeverityError, Message: err.Error(), Fix: "correct the schema"}}}
-}
-
 // refused reports each problem of a schema at its line. An error makes its model unusable.
 func (b *binder) refused(e modelEntry, problems []model.Problem) {
 	for _, p := range problems {
-		at, message := e.at, p.Message
-		if p.Field != "" {
-			message = fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
-		}
-		if line := e.source.lineOf(p.Field); line > 0 {
-			at.line = line
-		}
+		at, message := placeOf(p, e.source, e.at)
 		if p.Severity == diag.SeverityWarning {
 			b.warnf(at, "bad_model", p.Fix, "model %s: %s", e.name, message)
 			continue

@@ -12,34 +12,31 @@ type presentation struct {
 // may also be the name of the component. The tool may have no agent: the code of another tool may
 // display it. All is "" for a name that no manifest has with a component.
 func (s *Set) Presentation(workflow, tool string) (component, display string) {
-	if w := s.find(workflow); w != nil {
-		if l, ok := w.presentations[tool]; ok {
-			return l.component, l.display
-		}
-	}
-	for _, name := range s.names {
-		if l, ok := s.workflows[name].presentations[tool]; ok {
-			return l.component, l.display
-		}
-	}
-	return "", ""
+	l := s.presentation(workflow, tool, func(presentation) bool { return true })
+	return l.component, l.display
 }
 
 // AsksSecrets reports whether the manifests of a workflow mark answers to the questions of a UI tool as
 // secret; if that workflow does not know the tool, whether any other workflow does. The name is the
 // name of a tool or a component, as for [Set.Presentation].
 func (s *Set) AsksSecrets(workflow, tool string) bool {
+	return s.presentation(workflow, tool, func(l presentation) bool { return l.secret }).secret
+}
+
+// presentation is how the tools of a name are shown in a workflow, else in the first other workflow whose
+// presentation counts.
+func (s *Set) presentation(workflow, tool string, counts func(presentation) bool) presentation {
 	if w := s.find(workflow); w != nil {
 		if l, ok := w.presentations[tool]; ok {
-			return l.secret
+			return l
 		}
 	}
 	for _, name := range s.names {
-		if s.workflows[name].presentations[tool].secret {
-			return true
+		if l, ok := s.workflows[name].presentations[tool]; ok && counts(l) {
+			return l
 		}
 	}
-	return false
+	return presentation{}
 }
 
 // addPresentation notes how a tool is shown. Of two of a name the later one counts, as for bindings.

@@ -1,6 +1,9 @@
 package bindings
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/diag"
 )
@@ -14,11 +17,7 @@ func (o *entryReader) schemas(n *node, t *toolEntry) {
 		t.input, t.inferInput = nil, false
 		if data := o.schema(v, "input", &t.inferInput); data != nil {
 			compiled, err := model.CompileSchema(t.name, data)
-			if err != nil {
-				o.problems(v, "input", schemaProblems(err))
-			} else {
-				o.problems(v, "input", compiled.Problems())
-			}
+			o.problems(v, "input", schemaProblems(compiled, err))
 			t.input = compiled
 		}
 	}
@@ -26,11 +25,7 @@ func (o *entryReader) schemas(n *node, t *toolEntry) {
 		t.output, t.inferOutput = nil, false
 		if data := o.schema(v, "output", &t.inferOutput); data != nil {
 			compiled, err := model.CompileValue(t.name, data)
-			if err != nil {
-				o.problems(v, "output", schemaProblems(err))
-			} else {
-				o.problems(v, "output", compiled.Problems())
-			}
+			o.problems(v, "output", schemaProblems(compiled, err))
 			t.output = compiled
 		}
 	}
@@ -52,17 +47,33 @@ func (o *entryReader) schema(n *node, key string, infer *bool) []byte {
 // problems reports each problem of a schema at its line.
 func (o *entryReader) problems(n *node, key string, found []model.Problem) {
 	for _, p := range found {
-		at, message := n.at(o.file), p.Message
-		if p.Field != "" {
-			message += " (" + quoted(p.Field) + ")"
-		}
-		if line := n.lineOf(p.Field); line > 0 {
-			at.line = line
-		}
+		at, message := placeOf(p, n, n.at(o.file))
 		if p.Severity == diag.SeverityWarning {
 			o.warnf(at, "bad_schema", p.Fix, "%s of %s: %s", key, o.what, message)
 			continue
 		}
 		o.refusef(at, "bad_schema", p.Fix, "%s: %s", key, message)
 	}
+}
+
+// schemaProblems is what is wrong with a schema, whether or not it compiles.
+func schemaProblems(compiled interface{ Problems() []model.Problem }, err error) []model.Problem {
+	if invalid := new(model.SchemaError); errors.As(err, &invalid) {
+		return invalid.Problems
+	}
+	if err != nil {
+		return []model.Problem{{Finding: diag.Finding{Severity: diag.SeverityError, Message: err.Error(), Fix: "correct the schema"}}}
+	}
+	return compiled.Problems()
+}
+
+// placeOf returns the place of a problem of a schema, by its pointer into the source, and its message.
+func placeOf(p model.Problem, source *node, at place) (place, string) {
+	if line := source.lineOf(p.Field); line > 0 {
+		at.line = line
+	}
+	if p.Field == "" {
+		return at, p.Message
+	}
+	return at, fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
 }

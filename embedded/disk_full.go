@@ -55,10 +55,10 @@ func (s *Server) watchFull(ctx context.Context) {
 			return
 		}
 		full := s.log.full.Load()
-		if !full && !s.confined() {
+		if !full && !s.limitTooLow() {
 			continue
 		}
-		if free, err := s.free(s.store); err != nil || free < s.some {
+		if free, err := s.free(s.store); err != nil || free < s.minFree {
 			continue
 		}
 		s.log.full.Store(false)
@@ -83,14 +83,14 @@ func (s *Server) reopen(ctx context.Context) error {
 	if s.ended { // the store is unlocked: another process may have it
 		return errors.New("embedded server: open the store: the server was stopped")
 	}
-	s.land()
+	s.endServer()
 	select {
 	case err := <-s.log.fatal:
 		s.log.log.Debug("an attempt before has failed", "err", err)
 	default:
 	}
-	if err := s.launch(ctx); err != nil {
-		s.land() // a server that lacks streams must not be used
+	if err := s.startServer(ctx); err != nil {
+		s.endServer() // a server that lacks streams must not be used
 		return err
 	}
 	return nil

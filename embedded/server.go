@@ -30,17 +30,17 @@ type Server struct {
 	auth []nats.Option
 	stop func() error
 
-	accounts string // file, "" for none
-	account  string // of Conn
-	user     string // of Conn in that account
-	password string
-	store    string // directory
-	most     int64  // bytes to store, 0 for what the disk has room for
-	free     func(dir string) (int64, error)
-	some     int64 // bytes of room that a store has at least, and that it is reopened for
-	log      *serverLog
-	unwatch  context.CancelFunc // nil with Options.Memory
-	watching sync.WaitGroup
+	accounts     string // file, "" for none
+	account      string // of Conn
+	user         string // of Conn in that account
+	password     string
+	store        string // directory
+	maxStore     int64  // bytes to store, 0 for what the disk has room for
+	free         func(dir string) (int64, error)
+	minFree      int64 // bytes of room that a store has at least, and that it is reopened for
+	log          *serverLog
+	stopWatching context.CancelFunc // nil with Options.Memory
+	watching     sync.WaitGroup
 
 	opening sync.Mutex     // held while a server starts or ends
 	options server.Options // with the port that it got
@@ -54,7 +54,7 @@ type Server struct {
 // call [Server.Stop] to end the server. Errors are [ErrLocked], [ErrPortInUse], [ErrIncomplete]
 // or name the option to fix.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	return (&Server{free: freeBytes, some: reopenRoom}).open(ctx, opts)
+	return (&Server{free: freeBytes, minFree: reopenRoom}).open(ctx, opts)
 }
 
 func (s *Server) open(ctx context.Context, opts Options) (*Server, error) {
@@ -101,8 +101,8 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 	if s.accounts = opts.Accounts; s.accounts != "" {
 		s.account = opts.Account
 	}
-	s.store, s.most, s.log = opts.Store, opts.MaxStore, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
-	if err := s.launch(ctx); err != nil {
+	s.store, s.maxStore, s.log = opts.Store, opts.MaxStore, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
+	if err := s.startServer(ctx); err != nil {
 		return err
 	}
 	ns := s.ns.Load()
@@ -111,14 +111,14 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 	}
 	if !opts.Memory {
 		watch, stop := context.WithCancel(context.WithoutCancel(ctx))
-		s.unwatch = stop
+		s.stopWatching = stop
 		s.watching.Go(func() { s.watchFull(watch) })
 	}
 	return nil
 }
 
-// launch makes a server and returns when it takes connections. The caller holds opening.
-func (s *Server) launch(ctx context.Context) error {
+// startServer makes a server and returns when it takes connections. The caller holds opening.
+func (s *Server) startServer(ctx context.Context) error {
 	if err := s.limit(); err != nil {
 		return err
 	}
@@ -149,9 +149,9 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// land ends the server, if there is one, and waits until it has written everything. The caller
+// endServer ends the server, if there is one, and waits until it has written everything. The caller
 // holds opening.
-func (s *Server) land() {
+func (s *Server) endServer() {
 	s.ready.Store(false)
 	if ns := s.ns.Load(); ns != nil {
 		ns.Shutdown()
@@ -226,14 +226,14 @@ func (s *Server) Stop() error { return s.stop() }
 
 // shutdown is the one run of Stop.
 func (s *Server) shutdown() error {
-	if s.unwatch != nil {
-		s.unwatch()
+	if s.stopWatching != nil {
+		s.stopWatching()
 		s.watching.Wait()
 	}
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	s.ended = true
-	s.land()
+	s.endServer()
 	if s.lock != nil {
 		if err := errors.Join(unlockFile(s.lock), s.lock.Close()); err != nil {
 			return fmt.Errorf("embedded server: unlock store: %w", err)

@@ -10,8 +10,8 @@ import (
 // limit sets what the server stores at most, if no option does. The server's default would be less than
 // what is stored when the disk is full, and then it stores nothing at all.
 func (s *Server) limit() error {
-	s.options.JetStreamMaxStore = s.most
-	if s.most > 0 || s.lock == nil {
+	s.options.JetStreamMaxStore = s.maxStore
+	if s.maxStore > 0 || s.lock == nil {
 		return nil
 	}
 	free, err := s.free(s.store)
@@ -27,12 +27,12 @@ func (s *Server) limit() error {
 }
 
 // roomFor is the limit of a store, by what is in it and what the disk has room for, in bytes.
-func (s *Server) roomFor(stored, free int64) int64 { return stored + max(free/4*3, s.some) }
+func (s *Server) roomFor(stored, free int64) int64 { return stored + max(free/4*3, s.minFree) }
 
-// confined reports whether the limit of the store is what keeps it from growing: it is so near
+// limitTooLow reports whether the limit of the store is what keeps it from growing: it is so near
 // that workers pause, and was taken when the disk had less room.
-func (s *Server) confined() bool {
-	if s.most > 0 {
+func (s *Server) limitTooLow() bool {
+	if s.maxStore > 0 {
 		return false
 	}
 	info, err := s.ns.Load().Jsz(nil)

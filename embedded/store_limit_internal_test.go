@@ -15,7 +15,7 @@ import (
 // on starts a server on a store whose disk has as much room as the test sets.
 func on(t *testing.T, dir string, free *atomic.Int64, most int64) *Server {
 	t.Helper()
-	s := &Server{free: func(string) (int64, error) { return free.Load(), nil }, some: 64 << 10}
+	s := &Server{free: func(string) (int64, error) { return free.Load(), nil }, minFree: 64 << 10}
 	s, err := s.open(t.Context(), Options{Listen: "127.0.0.1:0", Store: dir, MaxStore: most})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
@@ -76,7 +76,7 @@ func TestLimitThatWasGivenStays(t *testing.T) {
 	js := stream(t, s)
 	_, err := js.Publish(t.Context(), "s.a", make([]byte, 950<<10))
 	require.NoError(t, err)
-	require.False(t, s.confined())
+	require.False(t, s.limitTooLow())
 	require.NoError(t, s.Reopen())
 	require.EqualValues(t, 1<<20, s.ns.Load().JetStreamConfig().MaxStore)
 }
