@@ -25,8 +25,8 @@ import (
 // runs, in the journal (answerStored), publishes, and prints the result. With --wait it then waits for the end of
 // the turn. The answer may be secret: it is in no error and no log.
 
-// sender is the user and the tenant of an answer.
-type sender struct {
+// answerSettings is the user and the tenant of an answer.
+type answerSettings struct {
 	App      string `flag:"app" default:"default" help:"Tenant of the question."`
 	User     string `flag:"user" example:"ada" help:"User that answers. Defaults to the user of the question."`
 	Workflow string `flag:"workflow" example:"Orders" help:"Workflow of the question. With it the question is not looked up: the answer is published even if no worker runs, and needs --user if the question is for one user."`
@@ -34,7 +34,7 @@ type sender struct {
 
 func answerCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
-	var who sender
+	var who answerSettings
 	return cli.Command(&cobra.Command{
 		Use:   "answer CHAT TOOL_CALL_ID [JSON]",
 		Short: "Answer a question of a tool",
@@ -69,7 +69,7 @@ func oneAnswer(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args []string) error {
+func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who answerSettings, args []string) error {
 	q := oneturn.Answer{QuestionID: oneturn.QuestionID{App: who.App, Chat: args[0], ToolCallID: args[1]}, UserID: who.User, Workflow: who.Workflow}
 	var err error
 	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/internal/denied"
 )
 
-// target names the turn to cancel.
-type target struct {
+// cancelSettings names the turn to cancel.
+type cancelSettings struct {
 	App      string `flag:"app" default:"default" help:"Tenant of the turn."`
 	Chat     string `flag:"chat" example:"c1" help:"Chat of the turn, in place of the first argument."`
 	Turn     string `flag:"turn" example:"t1" help:"Key of the turn, in place of the second argument."`
@@ -24,7 +24,7 @@ type target struct {
 
 func cancelCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
-	var what target
+	var what cancelSettings
 	return cli.Command(&cobra.Command{
 		Use:   "cancel CHAT TURN",
 		Short: "Request the cancellation of a turn",
@@ -42,7 +42,7 @@ func cancelCommand(env cli.Lookup) *cobra.Command {
 }
 
 // name takes the turn from the arguments, or else from the flags.
-func (t *target) name(args []string) error {
+func (t *cancelSettings) name(args []string) error {
 	switch {
 	case len(args) == 0 && t.Chat != "" && t.Turn != "":
 	case len(args) == 2 && args[0] != "" && args[1] != "" && t.Chat == "" && t.Turn == "": //nolint:mnd // CHAT TURN
@@ -53,7 +53,7 @@ func (t *target) name(args []string) error {
 	return nil
 }
 
-func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
+func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) error {
 	stderr := cli.Locked(cmd.ErrOrStderr())
 	nc, client, err := open(cfg, true, stderr)
 	if err != nil {
@@ -64,7 +64,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	defer stop()
 	id := oneturn.TurnID{App: what.App, Chat: what.Chat, Run: what.Run, Turn: what.Turn}
 	if cfg.Wait { // without --wait the permission to read is not needed
-		if text := before(ctx, nc, cfg.Prefix, id); text != "" {
+		if text := cancelWarning(ctx, nc, cfg.Prefix, id); text != "" {
 			fmt.Fprintln(stderr, text)
 		}
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// beforeTime bounds the reading of a turn before it is cancelled.
-const beforeTime = 2 * time.Second
+// warningTimeout bounds the reading of a turn before it is cancelled.
+const warningTimeout = 2 * time.Second
 
-// before warns of a turn that is not claimed, because its key may be misspelt, and of one that has already
+// cancelWarning warns of a turn that is not claimed, because its key may be misspelt, and of one that has already
 // ended. It is "" for others, and if no worker answers: the request is published in any case.
-func before(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID) string {
+func cancelWarning(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID) string {
 	space, err := subjects.New(prefix)
 	if err != nil {
 		return ""
 	}
-	ctx, stop := context.WithTimeout(ctx, beforeTime)
+	ctx, stop := context.WithTimeout(ctx, warningTimeout)
 	defer stop()
 	q := api.TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn}
 	for known := false; ; known = true {

@@ -65,7 +65,7 @@ func TestLineThatIsTooLongIsReportedAndTheNextOnesContinue(t *testing.T) {
 	require.Equal(t, []string{"1:1", "2:!the line is longer than 64 MiB", "3:3"}, listed(in))
 }
 
-func TestInputThatBreaksOffIsAnError(t *testing.T) {
+func TestIncompleteInputIsAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for _, text := range []string{"1\n", "[1,\n"} {

@@ -26,15 +26,15 @@ import (
 // publication, which checks every event before it publishes it. With --wait a goroutine waits for each turn,
 // maxPending of them at most: publishing continues when one has ended.
 
-// extras are the settings that only publish has.
-type extras struct {
+// publishSettings are the settings that only publish has.
+type publishSettings struct {
 	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Omit the Nats-Msg-Id, by which the server drops duplicates within a second: then only the workers recognize duplicates."`
 	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"How often to publish each turn. It still runs once."`
 }
 
 func publishCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
-	var more extras
+	var more publishSettings
 	return cli.Command(&cobra.Command{
 		Use:   "publish FILE|-...",
 		Short: "Publish structured_output_ready events from files or standard input",
@@ -66,7 +66,7 @@ const clientName = "oneturn-publisher"
 // maxPending bounds how many turns are waited for at the same time.
 const maxPending = 256
 
-func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files []string) error {
+func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more publishSettings, files []string) error {
 	for _, name := range files { // before a server is connected
 		if _, err := os.Stat(name); err != nil && name != "-" {
 			return cli.Usagef("publish: %w", err)

@@ -41,7 +41,7 @@ func atTerminal(t *testing.T, typed string, args ...string) (code int, stdout, s
 	return code, out.String(), errs.String()
 }
 
-func TestPersonAtTheTerminalIsAskedWhatAToolAsks(t *testing.T) {
+func TestQuestionsOfACalledToolAreAskedOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	dir := workflowsOf(t, map[string]string{
 		"W/oneturn.yaml": "agents: {A: {}}\ntools:\n- {name: paint, agent: A, file: paint.py, effect: replay}\n",
@@ -69,7 +69,7 @@ def paint():
 	require.Contains(t, stderr, "standard input ended")
 }
 
-func TestAnswerIsJSONIfItFitsElseText(t *testing.T) {
+func TestTypedAnswerIsJSONIfItIsValidElseText(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{`{"a": 1}`: `{"a":1}`, "12": "12", "no": `"no"`, "": `""`, `{"a"`: `"{\"a\""`} {
 		value, err := answerOf(line, func(answer json.RawMessage) (json.RawMessage, error) { return answer, nil })
@@ -109,7 +109,7 @@ func priceService(t *testing.T, nc *nats.Conn) {
 	require.NoError(t, nc.Flush())
 }
 
-func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
+func TestServiceIsCalledAndDescribesItself(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	priceService(t, s.Connect())

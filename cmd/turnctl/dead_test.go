@@ -89,7 +89,7 @@ func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 	require.Contains(t, stdout, "gone")
 }
 
-func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
+func TestRedrivenMessageThatFailsAgainIsADeadLetterAgain(t *testing.T) {
 	t.Parallel()
 	d := newWorkerServer(t)
 	const subject = "oneturn.in.default.structured_output_ready.acme.Hello.c"
@@ -121,7 +121,7 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	deadLetters(t, d.Server, 1)
 }
 
-func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
+func TestConflictRunsAsASeparateTurnWithANewRun(t *testing.T) {
 	t.Parallel()
 	d := newWorkerServer(t)
 	id := turnID("c", "", "t")
@@ -203,7 +203,7 @@ func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 	deadLetters(t, d.Server, 0)
 }
 
-func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
+func TestRedriveOfAllHandlesEachStoredDeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	d := newWorkerServer(t)
 	for range 3 {
@@ -220,7 +220,7 @@ func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
 	require.Equal(t, "no dead letters\n", ok(t, d.Server, "dead", "redrive", "--all", "--app", "nobody"))
 }
 
-func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
+func TestDeadLetterInABlobIsRedrivenWhole(t *testing.T) {
 	t.Parallel()
 	d := newWorkerServer(t)
 	s := d.Server
@@ -244,7 +244,7 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	require.Equal(t, found[0].SHA256, again(t, s, found[0].Seq), "the same bytes failed again")
 }
 
-func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
+func TestBytesThatNewerDeadLettersReplacedAreReportedDeleted(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	space := mustSpace(t)
@@ -282,7 +282,7 @@ func again(t *testing.T, s *oneturntest.Server, after uint64) string {
 	return sum
 }
 
-func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
+func TestHostileDeadLetterReadsNoOtherBlobAndIsPublishedOnNoOtherSubject(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	js, err := jetstream.New(s.Connect())

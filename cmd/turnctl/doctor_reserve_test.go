@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns: and the sizes that it suggests do not.
-func TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns(t *testing.T) {
+// TestDoctorNamesStreamsThatMayFillTheReserveForResponses: and the sizes that it suggests do not.
+func TestDoctorNamesStreamsThatMayFillTheReserveForResponses(t *testing.T) {
 	t.Parallel()
 	const limit = 2 << 30
 	test := oneturntest.NewServer(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func TestNothingFromOutsideReachesTheTerminalRaw(t *testing.T) {
+func TestTextsFromOutsideAreEscapedForTheTerminal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain äöü 日本":    "plain äöü 日本",

@@ -79,7 +79,7 @@ nothing is broken
 	require.Equal(t, "single", diagnosis.Tier.Name)
 }
 
-func TestDoctorMissesWorkers(t *testing.T) {
+func TestDoctorReportsThatNoWorkerAnswers(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	text := ok(t, s, "doctor")

@@ -12,7 +12,7 @@ import (
 )
 
 // The test runs itself again, in the process that it closes.
-func TestWorkerIsClosedToProcessesOfItsUser(t *testing.T) { //nolint:paralleltest // it changes its process
+func TestProcessesOfTheSameUserCannotReadTheMemoryOfAWorker(t *testing.T) { //nolint:paralleltest // it changes its process
 	if os.Getenv("ONETURN_TEST_PRIVATE") == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), "ONETURN_TEST_PRIVATE=1")

@@ -341,8 +341,8 @@ func TestWorkerIsAloneWhileNoOtherServesTheRequestAPI(t *testing.T) {
 	require.False(t, a.is(), "an unknown count does not end a turn")
 }
 
-// TestStreamsOfASmallStoreLeaveRoomForTheEndsOfTurns: a store that was made without the limit keeps its dead letters.
-func TestStreamsOfASmallStoreLeaveRoomForTheEndsOfTurns(t *testing.T) {
+// TestStreamsOfASmallStoreLeaveRoomForResponses: a store that was made without the limit keeps its dead letters.
+func TestStreamsOfASmallStoreLeaveRoomForResponses(t *testing.T) {
 	t.Parallel()
 	args := embeddedArgs(t, hello)
 	size := func(w *running, name string) int64 {

@@ -108,7 +108,7 @@ func TestSettingsAreLoadedBeforeTheWork(t *testing.T) {
 	require.Equal(t, 4, got)
 }
 
-func TestSettingsThatAreNoneAreAnErrorAndNoPanic(t *testing.T) {
+func TestSettingsOfAnInvalidTypeAreAnErrorAndNoPanic(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	root := cli.Command(&cobra.Command{Use: "tool"}, noEnv, func(*cobra.Command, []string) error { return nil }, settings{})

@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-func TestTerminalGetsNoCommands(t *testing.T) {
+func TestControlCharactersAreEscaped(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain\ttext\n": "plain\ttext\n",
