@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The list is read from the journal (ls_read.go): the headers of the newest claims, then the records of each
+// listed turn. Columns that a next command needs, such as ids, are not cut.
+
 // maxListed bounds how many turns one listing has.
 const maxListed = 1000
 

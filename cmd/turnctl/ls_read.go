@@ -17,6 +17,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// list reads headers backwards in growing windows until it has enough turns, keeps the newest claims (newest), and
+// only then reads the records of those (fetch). So the cost depends on the number of listed turns, not on the size
+// of the journal.
+
 // maxOpen bounds the open turns that are remembered while the journal is read.
 const maxOpen = 100_000
 

@@ -15,6 +15,8 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 )
 
+// Show prints what was asked and how to answer it, but never an answer, which may be secret.
+
 func (a *app) questionsShow() *cobra.Command {
 	var cfg config.Turnctl
 	var where place

@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A turn is found by its ids or by its journal key (key) and read as a whole (turnReport); show_text.go prints it,
+// and show_not_found.go explains why there is none.
+
 func (a *app) show() *cobra.Command {
 	var cfg config.Turnctl
 	var turn events.TurnID

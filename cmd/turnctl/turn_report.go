@@ -13,6 +13,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A report is made of the records of a turn in their order: each adds a fact to the list, and claim, respond and
+// cancel add what theirs mean for the turn. Records that cannot be read are reported with their error. Contents
+// are left out without --payload.
+
 // States of the message that the lease of a running turn is for.
 const (
 	leaseThere   = "there"

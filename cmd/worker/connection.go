@@ -23,20 +23,20 @@ import (
 
 // natsLink is the connection to NATS, and the embedded server if the worker has one.
 type natsLink struct {
-	nc    *nats.Conn
-	own   *embedded.Server // the embedded server; nil on an external one
-	url   string           // for publishers, without secrets
-	space subjects.Space
-	tier  provision.Tier
+	nc     *nats.Conn
+	server *embedded.Server // the embedded server; nil on an external one
+	url    string           // for publishers, without secrets
+	space  subjects.Space
+	tier   provision.Tier
 }
 
 // close closes the connection and stops the server, which then writes its records to disk.
-func (b *natsLink) close() error {
-	if b.nc != nil {
-		b.nc.Close()
+func (l *natsLink) close() error {
+	if l.nc != nil {
+		l.nc.Close()
 	}
-	if b.own != nil {
-		return b.own.Stop()
+	if l.server != nil {
+		return l.server.Stop()
 	}
 	return nil
 }
@@ -47,68 +47,68 @@ const connectTimeout = 30 * time.Second
 // connect starts the embedded server and provisions it, or connects to an external one, on which a worker
 // creates nothing.
 func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *natsLink, err error) {
-	b := &natsLink{}
+	l := &natsLink{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.close())
+			err = errors.Join(err, l.close())
 		}
 	}()
-	if b.space, err = subjects.New(cfg.Prefix); err != nil {
+	if l.space, err = subjects.New(cfg.Prefix); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	wanted := provision.Options{Space: b.space, Pools: []string{cfg.Pool}, MaxTurnLife: cfg.MaxTurnLife, MaxEventAge: cfg.MaxEventAge, Retention: cfg.Retention}
+	wanted := provision.Options{Space: l.space, Pools: []string{cfg.Pool}, MaxTurnLife: cfg.MaxTurnLife, MaxEventAge: cfg.MaxEventAge, Retention: cfg.Retention}
 	if cfg.Embeds() {
 		wanted.AckWait = cfg.AckWait
-		err = b.embed(ctx, cfg, logger)
+		err = l.embed(ctx, cfg, logger)
 	} else {
-		err = b.dial(cfg, logger)
+		err = l.dial(cfg, logger)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var denials denied.Denials
-	stop := denials.Watch(b.nc, b.space.Prefix())
+	stop := denials.Watch(l.nc, l.space.Prefix())
 	defer stop()
-	if err := b.provision(ctx, wanted, int64(cfg.StoreMax)); err != nil {
+	if err := l.provision(ctx, wanted, int64(cfg.StoreMax)); err != nil {
 		return nil, denials.Explain(err)
 	}
-	return b, nil
+	return l, nil
 }
 
-func (b *natsLink) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
-	b.own, err = embedded.Start(ctx, embedded.Options{
+func (l *natsLink) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
+	l.server, err = embedded.Start(ctx, embedded.Options{
 		Listen: cfg.Listen, Store: cfg.Store, MaxStore: max(int64(cfg.StoreMax), 0), SyncAlways: cfg.SyncAlways,
-		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Accounts: cfg.Accounts, Account: b.space.Account(), Logger: logger,
+		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Accounts: cfg.Accounts, Account: l.space.Account(), Logger: logger,
 	})
 	if err != nil {
 		return err
 	}
-	b.url = b.own.URL()
-	b.nc, err = b.own.Conn(config.ConnOptions(clientName, logger)...)
+	l.url = l.server.URL()
+	l.nc, err = l.server.Conn(config.ConnOptions(clientName, logger)...)
 	return err
 }
 
-func (b *natsLink) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
-	if b.nc, err = config.Connect(cfg.NATS, clientName, logger); err != nil {
+func (l *natsLink) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
+	if l.nc, err = config.Connect(cfg.NATS, clientName, logger); err != nil {
 		return err
 	}
-	b.url = cfg.URL.String()
-	if b.url == "" {
-		b.url = config.URL(b.nc.ConnectedUrlRedacted()).String()
+	l.url = cfg.URL.String()
+	if l.url == "" {
+		l.url = config.URL(l.nc.ConnectedUrlRedacted()).String()
 	}
 	return nil
 }
 
 // fitToAccount limits the streams of an embedded server with a storage limit, so that responses always have
 // room. The stream of dead letters never shrinks, so that none is lost.
-func (b *natsLink) fitToAccount(ctx context.Context, js jetstream.JetStream, wanted provision.Options, limit int64) (provision.Options, error) {
-	if b.own == nil || limit <= 0 {
+func (l *natsLink) fitToAccount(ctx context.Context, js jetstream.JetStream, wanted provision.Options, limit int64) (provision.Options, error) {
+	if l.server == nil || limit <= 0 {
 		return wanted, nil
 	}
 	wanted = wanted.Within(limit)
-	dead, err := js.Stream(ctx, b.space.DeadStream())
+	dead, err := js.Stream(ctx, l.space.DeadStream())
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 	case err != nil:
@@ -121,12 +121,12 @@ func (b *natsLink) fitToAccount(ctx context.Context, js jetstream.JetStream, wan
 
 // provision creates streams and buckets on the embedded server, and reads which failures the records survive.
 // On an external server the worker itself checks them.
-func (b *natsLink) provision(ctx context.Context, wanted provision.Options, limit int64) error {
-	js, err := jetstream.New(b.nc)
+func (l *natsLink) provision(ctx context.Context, wanted provision.Options, limit int64) error {
+	js, err := jetstream.New(l.nc)
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
 	}
-	if wanted, err = b.fitToAccount(ctx, js, wanted, limit); err != nil {
+	if wanted, err = l.fitToAccount(ctx, js, wanted, limit); err != nil {
 		return err
 	}
 	plan, err := provision.New(wanted)
@@ -134,14 +134,14 @@ func (b *natsLink) provision(ctx context.Context, wanted provision.Options, limi
 		return err
 	}
 	sync := provision.SyncUnknown
-	if b.own != nil {
+	if l.server != nil {
 		if _, err := provision.Apply(ctx, js, plan); err != nil {
 			return err
 		}
-		if sync = provision.SyncLazy; b.own.SyncAlways() {
+		if sync = provision.SyncLazy; l.server.SyncAlways() {
 			sync = provision.SyncAlways
 		}
 	}
-	b.tier, err = provision.ReadTier(ctx, js, plan, sync)
+	l.tier, err = provision.ReadTier(ctx, js, plan, sync)
 	return err
 }

@@ -50,25 +50,25 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	}
 	traces := newTraces(ctx, env, logger)
 	defer traces.close()
-	bus, err := connect(ctx, cfg, logger)
+	link, err := connect(ctx, cfg, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bus.close()) }()
+	defer func() { err = errors.Join(err, link.close()) }()
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := workerConfig(cfg, logger, registry)
 	c.TracerProvider = traces.tracerProvider()
-	if bus.own != nil {
-		c.StoreUse, c.Alone = bus.own.StoreUse, bus.alone()
+	if link.server != nil {
+		c.StoreUse, c.Alone = link.server.StoreUse, link.alone()
 	}
-	if c.SecretKeys = keys; keys == nil && bus.own != nil {
+	if c.SecretKeys = keys; keys == nil && link.server != nil {
 		if c.SecretKeys, err = secrets.LoadOrMake(filepath.Join(cfg.Store, keyFile)); err != nil {
 			return err
 		}
 	}
-	w, err := oneturn.NewWorker(bus.nc, c)
+	w, err := oneturn.NewWorker(link.nc, c)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("no tool is bound: turns of these workflows end as no_binding: run turnctl check DIR", "workflows", cfg.Workflows)
 	}
-	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, bus, web, traces).write(cfg.Format, stdout) })
+	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, link, web, traces).write(cfg.Format, stdout) })
 }
 
 // keyFile is the name of the key file in the store of the embedded server.

@@ -31,11 +31,11 @@ func (a *aloneCheck) is() bool {
 }
 
 // workers counts the workers on the embedded server: each serves the request API.
-func (b *natsLink) workers() (int, error) {
-	return b.own.Subscribers(strings.TrimSuffix(b.space.APIForAll(""), "*."))
+func (l *natsLink) workers() (int, error) {
+	return l.server.Subscribers(strings.TrimSuffix(l.space.APIForAll(""), "*."))
 }
 
 // alone returns a function that reports whether no other worker is on the embedded server.
-func (b *natsLink) alone() func() bool {
-	return (&aloneCheck{count: b.workers, now: time.Now}).is
+func (l *natsLink) alone() func() bool {
+	return (&aloneCheck{count: l.workers, now: time.Now}).is
 }

@@ -49,15 +49,15 @@ type startedWorkflow struct {
 // maxProblems is how many causes of errors are printed.
 const maxProblems = 10
 
-func newStart(cfg *config.Worker, w *oneturn.Worker, b *natsLink, web *web, traces *traces) *start {
+func newStart(cfg *config.Worker, w *oneturn.Worker, l *natsLink, web *web, traces *traces) *start {
 	set := w.Bindings()
 	s := &start{
-		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, HTTP: web.url(), Traces: traces.url(), Folder: cfg.Workflows,
-		Publish: strings.TrimSuffix(b.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
+		Name: w.Name(), NATS: l.url, Pool: cfg.Pool, Tier: l.tier, HTTP: web.url(), Traces: traces.url(), Folder: cfg.Workflows,
+		Publish: strings.TrimSuffix(l.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
 
 		Workflows: []startedWorkflow{},
 	}
-	if b.own != nil {
+	if l.server != nil {
 		s.Store = cfg.Store
 		s.open = cfg.ListenPassword == "" && cfg.Accounts == ""
 	}
