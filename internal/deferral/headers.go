@@ -32,7 +32,7 @@ const (
 
 // Bounds of the headers of a deferred message.
 const (
-	maxCount   = 1 << 20 // of deferrals and offers; a greater number is not believed
+	maxCount   = 1 << 20 // of deferrals and offers; a greater number counts as this one
 	maxMsgID   = 256     // bytes of the id; a longer one is omitted
 	maxOrigins = 8       // deliveries that a copy names, the last ones
 	maxTurns   = 2       // turns that a message may be the lease of

@@ -99,7 +99,7 @@ func (s *State) Pack(m *inbound.Message, p Packing) (Message, error) {
 }
 
 // againOn is the subject on which a message is published again: the same, and for an answer of any kind one
-// on which only workers may publish, so that its age can be believed.
+// on which only workers may publish, so that its age can be trusted.
 func againOn(space subjects.Space, subject string) string {
 	in, ok := space.ParseIn(subject)
 	if !ok || !events.AnswerKind(in.Kind) {

@@ -69,8 +69,8 @@ func onAnswers(m *inbound.Message, space subjects.Space) bool {
 	return ok
 }
 
-// Sent is when an answer was sent, as far as it can be believed: a header of the sender makes no late answer
-// one in time.
+// Sent is when an answer was sent. It does not trust a header of the sender, which could make a late answer look
+// timely.
 func (s *State) Sent(m *inbound.Message) time.Time {
 	if s.ByWorker {
 		return m.Stored

@@ -1,6 +1,6 @@
 // Package denied remembers what a NATS server denies a connection. The server reports it outside of the
 // request, which itself just gets no answer: without this, a missing right looks like a slow server.
-// denied.go collects the denials, explain.go ends the context of a request that needs a denied right.
+// denied.go collects the denials, context.go ends the context of a request that needs a denied right.
 package denied
 
 import (

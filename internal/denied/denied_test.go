@@ -69,7 +69,7 @@ func TestDenialsHaveTheNamesOfTheirSubjectsAndAreForgottenAgain(t *testing.T) {
 	_, err := nc.SubscribeSync("ours.events.>")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
-	require.Eventually(t, func() bool { return len(heard) == 5 }, 10*time.Second, time.Millisecond, "whatever handles errors still does")
+	require.Eventually(t, func() bool { return len(heard) == 5 }, 10*time.Second, time.Millisecond, "the error handler of the connection is still called")
 	require.Equal(t, []string{"publish to $KV.B.k", "publish to ours.x", "subscribe to ours.events.>"}, recent(&d))
 	require.ErrorContains(t, d.Err(time.Minute), "denies this user to publish to $KV.B.k, to publish to ours.x, to subscribe to ours.events.>")
 

@@ -54,8 +54,8 @@ func parse(text string) map[string]*action {
 	return actions
 }
 
-// strikes counts a hit and reports whether one of the given actions is to happen now.
-func strikes(point string, dos ...string) (string, bool) {
+// triggers counts a hit and reports whether one of the given actions is to happen now.
+func triggers(point string, dos ...string) (string, bool) {
 	state.Lock()
 	defer state.Unlock()
 	a := state.actions[point]
@@ -82,7 +82,7 @@ func note(point, effect, turn string) {
 
 // Hit is a point of a turn with an effect.
 func Hit(point, effect, turn string) {
-	do, ok := strikes(point, "kill", "stop")
+	do, ok := triggers(point, "kill", "stop")
 	if !ok {
 		return
 	}
@@ -104,7 +104,7 @@ func Hit(point, effect, turn string) {
 
 // Before is a write about to be sent. An error means: report it as unknown and send nothing.
 func Before(point string) error {
-	if _, ok := strikes(point, "drop_req"); ok {
+	if _, ok := triggers(point, "drop_req"); ok {
 		note(point, "-", "-")
 		return ErrDropped
 	}
@@ -113,7 +113,7 @@ func Before(point string) error {
 
 // After is a write that was stored. An error means: report it as unknown.
 func After(point string) error {
-	if _, ok := strikes(point, "drop_ack"); ok {
+	if _, ok := triggers(point, "drop_ack"); ok {
 		note(point, "-", "-")
 		return ErrDropped
 	}

@@ -85,17 +85,3 @@ func (in *Inbox) probe() {
 		in.o.Logger.Debug("no answer to a ping: messages that arrive now may be old", "err", err)
 	}
 }
-
-// probes sends pings periodically, until done.
-func (in *Inbox) probes(done <-chan struct{}) {
-	for {
-		timer := time.NewTimer(in.ackWait() / probesAWait)
-		select {
-		case <-done:
-			timer.Stop()
-			return
-		case <-timer.C:
-			in.probe()
-		}
-	}
-}

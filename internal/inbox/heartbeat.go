@@ -6,14 +6,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Two loops keep and end leases: beats sends a heartbeat for each delivery several times in an ack wait, expireLoop ends
-// those for which none reached the server in time. Both follow the ack wait of the consumer (setConfig).
+// Two loops keep and end leases: beats sends a heartbeat for each delivery several times in an ack wait, expireLeases
+// ends those for which none reached the server in time. Both follow the ack wait of the consumer (setConfig).
 
 // reread is how often the configuration of the consumer is read again by default.
 const reread = time.Minute
 
 // beatsAWait is how many heartbeats are sent in an ack wait.
 const beatsAWait = 3
+
+// checksAWait is how many times in an ack wait lost leases are looked for.
+const checksAWait = 8
 
 // ackWait is the effective ack wait: the smaller one of the last two that were read, so that
 // heartbeats are early enough while a change of it is under way.
@@ -88,23 +91,22 @@ func (in *Inbox) keepAlive() {
 	}
 }
 
-// expireLoop ends the lease of every delivery that is lost, until done. It sends nothing, so that no
-// connection can block it.
-func (in *Inbox) expireLoop(done <-chan struct{}) {
+// every calls do several times in an ack wait, until done.
+func (in *Inbox) every(part time.Duration, done <-chan struct{}, do func()) {
 	for {
-		timer := time.NewTimer(in.ackWait() / 8)
+		timer := time.NewTimer(in.ackWait() / part)
 		select {
 		case <-done:
 			timer.Stop()
 			return
 		case <-timer.C:
-			in.expireLeases()
+			do()
 		}
 	}
 }
 
-// expireLeases ends the leases that are lost now. A delivery that no handler has begun is forgotten: the
-// message is handled when it is delivered again.
+// expireLeases ends the leases that are lost now. A delivery that no handler has begun is dropped: the
+// message is handled when it is delivered again. It sends nothing, so that no connection can block it.
 func (in *Inbox) expireLeases() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

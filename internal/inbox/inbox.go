@@ -159,8 +159,8 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { in.keepPulling(ended, status) })
 	loops.Go(func() { in.beats(ended) })
-	loops.Go(func() { in.expireLoop(ended) })
-	loops.Go(func() { in.probes(ended) })
+	loops.Go(func() { in.every(checksAWait, ended, in.expireLeases) })
+	loops.Go(func() { in.every(probesAWait, ended, in.probe) })
 
 	in.probe()
 	in.lastHeard.Store(int64(in.now()))
@@ -229,7 +229,7 @@ func (in *Inbox) begin(ctx context.Context) error {
 			return err
 		}
 		if pause.For(ctx, presence.Again) != nil {
-			return nil // Run drains
+			return nil //nolint:nilerr // Run drains
 		}
 	}
 }

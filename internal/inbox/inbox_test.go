@@ -267,7 +267,7 @@ func TestLeaseIsLostWhenNoHeartbeatCanBeSent(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
-// TestHandlerThatOutlivesTheDrainLosesItsLease: nothing continues for ever in a program that outlives its worker.
+// TestHandlerThatOutlivesTheDrainLosesItsLease: nothing continues forever in a program that outlives its worker.
 func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)

@@ -19,7 +19,7 @@ func (deaf) PublishRequest(string, string, []byte) error { return nil }
 func (deaf) FlushTimeout(time.Duration) error            { return nil }
 func (deaf) IsConnected() bool                           { return true }
 
-// A process that stood still runs its handlers again before its timers, so nothing has ended the lease yet.
+// A process that was paused runs its handlers again before its timers, so nothing has ended the lease yet.
 func TestDeliveryThatIsLostWhenASlotIsFreeReachesNoHandler(t *testing.T) {
 	t.Parallel()
 	for waited, handed := range map[time.Duration]bool{ackWait / 2: true, ackWait + 1: false} {

@@ -119,7 +119,7 @@ func TestLostDeliveryIsNotKeptFromComingAgain(t *testing.T) {
 			defer close(release)
 			<-began
 			cut(proxy)
-			c, _ := owner(t, s) // and is heard of no more
+			c, _ := owner(t, s) // and never answers again
 			proxy.Heal()
 			require.Eventually(t, func() bool { return nc.FlushTimeout(time.Second) == nil }, 10*time.Second, time.Millisecond)
 			_, err := c.Next(jetstream.FetchMaxWait(3 * ackWait))

@@ -58,7 +58,7 @@ func (in *Inbox) dispatch() (dropped bool) {
 
 // next returns the oldest delivery that waits, which has begun then, or nil, and reports whether it dropped others. It
 // drops those whose lease is lost, and checks that itself: after a pause of the process a handler may run before
-// expireLoop does. In a drain none begins: nakAll returns what waits to the server.
+// expireLeases does. In a drain none begins: nakAll returns what waits to the server.
 func (in *Inbox) next() (d *Delivery, dropped bool) {
 	if in.draining.Load() {
 		return nil, false

@@ -123,7 +123,7 @@ func TestComponentThatHidesWhatIsTypedAsksForASecret(t *testing.T) {
 	require.True(t, secrets.AsksAs("Form", nil, []byte(`{"writeOnly":true}`)))
 }
 
-// A question that is none for a secret must be one that a worker without keys can ask.
+// A worker without keys must be able to ask a question that is not secret.
 func TestWhatOnlySoundsLikeAMarkIsNone(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{

@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// The worker of the first sweep stands still meanwhile: its lease lapses, and another one sweeps.
+// The worker of the first sweep is paused meanwhile: its lease lapses, and another one sweeps.
 func TestSweepWritesOverNoPageThatAnotherSweepHasCommitted(t *testing.T) {
 	t.Parallel()
 	page := func(turn string) sweep.Page {

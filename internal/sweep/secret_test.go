@@ -21,9 +21,9 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	b.orphans(2)
 	keys, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
-	put := func(key, verdict string, secrecy idempotency.Secrecy, data []byte) {
+	put := func(key, outcome string, secrecy idempotency.Secrecy, data []byte) {
 		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: data, Meta: idempotency.Meta{
-			Owner: "dead worker", Nonce: "n", Epoch: 1, Outcome: verdict, Secret: secrecy,
+			Owner: "dead worker", Nonce: "n", Epoch: 1, Outcome: outcome, Secret: secrecy,
 		}})
 		require.NoError(t, err)
 	}

@@ -249,8 +249,8 @@ func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
 	b := newTestSweep(t)
 	b.claims(0, 1, 4711)
 	key := subjects.TurnKey("app", "chat-0", "", "turn")
-	put := func(key, verdict string, data string) {
-		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: verdict}})
+	put := func(key, outcome string, data string) {
+		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: outcome}})
 		require.NoError(t, err)
 	}
 	put(key.Public("ask", "1"), "", `{}`)

@@ -63,9 +63,9 @@ func (w *sweptWorld) lose(seq *uint64) {
 	}
 }
 
-func (w *sweptWorld) store(key, verdict, data string, lease uint64) {
+func (w *sweptWorld) store(key, outcome, data string, lease uint64) {
 	w.t.Helper()
-	meta := idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: verdict}
+	meta := idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: outcome}
 	if lease > 0 {
 		meta.Effect, meta.Lease = "replay", idempotency.Lease{Stream: w.Space.InStream(), Seq: lease, Delivery: 1}
 	}
