@@ -16,7 +16,7 @@ type RateLimiter struct {
 	start time.Time
 }
 
-// NewRateLimiter returns a pacer of so many steps a second, 0 for no limit.
+// NewRateLimiter returns a limiter of so many steps a second, 0 for no limit.
 func NewRateLimiter(rate int) *RateLimiter {
 	return &RateLimiter{rate: rate, batch: max(rate/100, 1), start: time.Now()}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/internal/pause"
@@ -113,7 +114,7 @@ func (l *Limiter) take(s scope, rate target.Rate, latest []time.Time) ([]offer, 
 			}
 		}
 		offers, until := plan(rate, known.until, time.Now(), latest)
-		if !anyTaken(offers) {
+		if !slices.ContainsFunc(offers, func(o offer) bool { return o.taken }) {
 			if remembered {
 				remembered = false // another worker may have released places since: read again
 				continue
@@ -151,15 +152,6 @@ func spaceOut(offers []offer, now time.Time) []offer {
 		break
 	}
 	return offers
-}
-
-func anyTaken(offers []offer) bool {
-	for _, o := range offers {
-		if o.taken {
-			return true
-		}
-	}
-	return false
 }
 
 // release makes the last n places free again, if no worker has taken places after them. If that fails

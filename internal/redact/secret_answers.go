@@ -54,12 +54,8 @@ func (a *SecretAnswers) AddSecret(answer, question []byte) {
 	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
 	if old := a.known.Load(); old != nil {
 		k.size, k.all = old.size, old.all
-		for text := range old.inside {
-			k.inside[text] = struct{}{}
-		}
-		for text := range old.whole {
-			k.whole[text] = struct{}{}
-		}
+		maps.Copy(k.inside, old.inside)
+		maps.Copy(k.whole, old.whole)
 	}
 	tree, err := events.Decode(answer)
 	k.all = k.all || err != nil

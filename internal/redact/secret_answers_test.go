@@ -16,8 +16,8 @@ import (
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
-// taught is a learner that has learned an answer.
-func taught(tb testing.TB, answer any, question string) *redact.SecretAnswers {
+// withAnswer returns SecretAnswers that have one answer.
+func withAnswer(tb testing.TB, answer any, question string) *redact.SecretAnswers {
 	tb.Helper()
 	data, err := json.Marshal(answer)
 	require.NoError(tb, err)
@@ -33,7 +33,7 @@ func TestAnswerIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 		"swordfish-4711", `quote " and ' and \ and <tag>&`, "tab\tand ünïcödé 🗝", "a/b+c=d?e&f g%h",
 		"-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nAQEFAASCBKcwggSjAgEA\n-----END KEY-----",
 	} {
-		s := taught(t, map[string]any{"data": map[string]any{"fields": []any{"  " + secret + "\n"}}}, "")
+		s := withAnswer(t, map[string]any{"data": map[string]any{"fields": []any{"  " + secret + "\n"}}}, "")
 		plain, err := json.Marshal(secret)
 		require.NoError(t, err)
 		for name, form := range map[string]string{
@@ -64,7 +64,7 @@ func must(data []byte, err error) []byte {
 
 func TestJSONStaysJSONAndLosesItsSecrets(t *testing.T) {
 	t.Parallel()
-	s := taught(t, map[string]any{"key": "swordfish", "pin": 4711, "yes": "y", "status": "submitted", "agree": true}, "")
+	s := withAnswer(t, map[string]any{"key": "swordfish", "pin": 4711, "yes": "y", "status": "submitted", "agree": true}, "")
 	for in, want := range map[string]string{
 		`{"status":"submitted","used":"swordfish"}`:               `{"status":"submitted","used":"[secret]"}`,
 		`["a swordfish b",4711,"4711",47110,"y","yes",true,null]`: `["a [secret] b","[secret]","[secret]",47110,"[secret]","yes",true,null]`,
@@ -79,35 +79,35 @@ func TestJSONStaysJSONAndLosesItsSecrets(t *testing.T) {
 
 func TestNamesOfEntriesAreSecretsUnlessTheyReadLikeFields(t *testing.T) {
 	t.Parallel()
-	s := taught(t, map[string]any{"sk-abcdef": true, "data": map[string]any{"api_key": "swordfish", "hunter22": 1, "line_2": "x-y-z", "my-field": true}},
+	s := withAnswer(t, map[string]any{"sk-abcdef": true, "data": map[string]any{"api_key": "swordfish", "hunter22": 1, "line_2": "x-y-z", "my-field": true}},
 		`{"fields":[{"name":"my-field"}]}`)
 	require.Equal(t, "api_key line_2 my-field data [secret] [secret]", s.Text("api_key line_2 my-field data sk-abcdef hunter22"))
 	require.JSONEq(t, `{"api_key":"[secret]","[secret]":true}`, string(s.JSON(json.RawMessage(`{"api_key":"swordfish","sk-abcdef":true}`))))
 
-	all := taught(t, strings.Repeat("x", 20_000), "")
+	all := withAnswer(t, strings.Repeat("x", 20_000), "")
 	require.JSONEq(t, `{"api_key":"[secret]","[secret]":"[secret]"}`, string(all.JSON(json.RawMessage(`{"api_key":"a","sk-abcdef":"b"}`))))
 }
 
 func TestWordsOfTheQuestionAreNoSecrets(t *testing.T) {
 	t.Parallel()
-	s := taught(t, map[string]any{"service": "openai", "agent_message_id": "8d7f-1", "data": map[string]any{"key": "swordfish"}},
+	s := withAnswer(t, map[string]any{"service": "openai", "agent_message_id": "8d7f-1", "data": map[string]any{"key": "swordfish"}},
 		`{"services":["openai","anthropic"],"agent_message":"Please"}`)
 	require.Equal(t, "openai 8d7f-1 [secret]", s.Text("openai 8d7f-1 swordfish"))
 }
 
 func TestOverlappingSecretsAreRedactedTogether(t *testing.T) {
 	t.Parallel()
-	s := taught(t, []string{"abcdef", "defghi", "ghij-long-one", "zzzz", "bcdefg and the rest of it"}, "")
+	s := withAnswer(t, []string{"abcdef", "defghi", "ghij-long-one", "zzzz", "bcdefg and the rest of it"}, "")
 	require.Equal(t, "-[secret]-", s.Text("-abcdefghij-long-one-"))
 	require.Equal(t, "[secret]", s.Text("zzzzzzzzz"))
 	require.Equal(t, s.Text("x zzzz"), s.Text(s.Text("x zzzz")))
-	late := taught(t, []string{"aaaa", "bbbb", "aa..bbbb!"}, "")
+	late := withAnswer(t, []string{"aaaa", "bbbb", "aa..bbbb!"}, "")
 	require.NotContains(t, late.Text("aaaa..bbbb!"), "bbbb")
 }
 
 func TestTextThatWasCutWithinASecretLosesItsEnd(t *testing.T) {
 	t.Parallel()
-	s := taught(t, "swordfish-is-the-word", "")
+	s := withAnswer(t, "swordfish-is-the-word", "")
 	require.Equal(t, "[secret]", s.Cut("swordfish-is"))
 	require.Equal(t, "key [secret]…", s.Text("key swordfish…"))
 	require.Equal(t, "a sword", s.Text("a sword"), "a whole text may end as a secret begins")
@@ -117,7 +117,7 @@ func TestTextThatWasCutWithinASecretLosesItsEnd(t *testing.T) {
 
 func TestSecretsOfSeveralAnswersAddUp(t *testing.T) {
 	t.Parallel()
-	s := taught(t, "swordfish", "")
+	s := withAnswer(t, "swordfish", "")
 	s.AddSecret([]byte(`"hunter22"`), nil)
 	require.Equal(t, "[secret] [secret]", s.Text("swordfish hunter22"))
 	require.Equal(t, map[string]any{"a": "[secret]"}, s.Value(map[string]any{"a": "hunter22"}))
@@ -130,7 +130,7 @@ func TestOfAnAnswerTooLargeToLookForEverythingIsASecret(t *testing.T) {
 		many[i] = fmt.Sprintf("secret number %d", i)
 	}
 	for _, answer := range []any{strings.Repeat("x", 20_000), many} {
-		s := taught(t, answer, "")
+		s := withAnswer(t, answer, "")
 		require.Equal(t, redact.Replacement, s.Text("anything"))
 		require.JSONEq(t, `{"a":"[secret]","b":["[secret]",true]}`, string(s.JSON(json.RawMessage(`{"a":"b","b":[1,true]}`))))
 	}
@@ -142,7 +142,7 @@ func TestOfAnAnswerTooLargeToLookForEverythingIsASecret(t *testing.T) {
 func TestAnswersWithoutStringsHideNothing(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []any{nil, true, map[string]any{"status": "cancelled"}, "", "  ", []any{}, "secret"} {
-		require.False(t, taught(t, answer, "").Active(), "%v", answer)
+		require.False(t, withAnswer(t, answer, "").Active(), "%v", answer)
 	}
 	var none *redact.SecretAnswers
 	require.Equal(t, "x", none.Text("x"))
@@ -164,7 +164,7 @@ func TestHostileSecretsAndTextsCostBoundedTime(t *testing.T) {
 	for i := range parts {
 		parts[i] = strings.Repeat("a", 50+i) + "b"
 	}
-	s := taught(t, parts, "")
+	s := withAnswer(t, parts, "")
 	start := time.Now()
 	require.Equal(t, text, s.Text(text[:len(text)-1] + "c")[:0]+text)
 	require.Less(t, time.Since(start), 100*decoding+2*time.Second)
@@ -180,7 +180,7 @@ func BenchmarkTextWithoutSecret(b *testing.B) {
 }
 
 func BenchmarkTextWithSecret(b *testing.B) {
-	s := taught(b, map[string]any{"api_key": "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"}, "")
+	s := withAnswer(b, map[string]any{"api_key": "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"}, "")
 	text := strings.Repeat("a line of output ", 64)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
