@@ -18,6 +18,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// This file has the options of an inbox, its life (Run: it checks the consumer, starts the loops, waits, and drains), and
+// the checks of its consumer. doc.go lists where its messages go.
+
 // Options of an [Inbox]. Stream, Consumer, Handle and Slots are required.
 type Options struct {
 	Stream   string

@@ -9,6 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// Headers are read by an ephemeral consumer on any replica (readFrom). Because a replica may lag, the leader decides whether
+// the read is complete (complete), and another reader continues if it is not.
+
 const (
 	headerBatch = 500              // messages that a reader of headers requests together
 	readerIdle  = 30 * time.Second // after which the server removes a reader whose client is gone

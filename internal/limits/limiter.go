@@ -16,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// This file has the limiter as the engine calls it: Wait passes the limits of the tenant and of the tool in their order,
+// each first by its concurrency, then by its rate.
+
 // Bounds of waiting.
 const (
 	// MaxWait is the longest that a call waits for a place in a rate. One whose place would come
