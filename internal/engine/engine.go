@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The engine and the order of the phases: Do runs a call in its caller, Go in a separate goroutine with a Future.
+// Both return outcomes, never errors.
+
 // Defaults of [Options].
 const (
 	DefaultTimeout = defaults.ToolTimeout

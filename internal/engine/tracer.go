@@ -7,6 +7,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Observers of calls: Tracer gets the phases, Spans the beginning and the end as well. Tracers joins several,
+// LogTracer writes a log without texts of tools.
+
 // Tracer is notified of the phases of calls as they happen; docs/engine.md lists names and attributes.
 // They may contain texts of tools, without secret answers. It is safe for concurrent use and returns
 // soon.

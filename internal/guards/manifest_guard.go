@@ -8,6 +8,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// Guards of manifests: Declared is one as it is written, Compile checks it and makes its one check (checks.go has
+// the guard that results).
+
 // Sides of a call that a declared guard can check.
 const (
 	OnInput  = "input"  // before the tool is entered

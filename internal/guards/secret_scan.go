@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// The check for secrets: credentials is the table of forms, find searches every text of a value, names of fields
+// included.
+
 // secret refuses values that look like credentials. It knows forms that are hardly ever anything
 // else; it is a net, not a wall.
 type secret struct{}

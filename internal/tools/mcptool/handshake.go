@@ -9,6 +9,10 @@ import (
 	"time"
 )
 
+// How a session begins: with the first request of the newest protocol (probing), with the one of older protocols
+// (legacy), or with a probe that may take its time. probe follows that request, next decides how the next session
+// begins.
+
 // legacyProtocol is the newest protocol version whose sessions begin with `initialize`.
 const legacyProtocol = "2025-11-25"
 

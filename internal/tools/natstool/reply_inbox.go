@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The subscription of a tool: add gives a conversation its subject, deliver passes messages to it and refuses
+// operations of calls that are over.
+
 // inbox receives for all calls of a tool, with one subscription. Each conversation has a separate
 // subject that cannot be guessed.
 type inbox struct {

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
+// Which subjects may be called: Subjects keeps where each service was found first, locate chooses among the
+// subjects that its instances name, allows and forbidden are the rules.
+
 // Subjects remembers at which subject each service was found first. Tools that share one keep to
 // it, also those that are made again after a change of manifests. The zero value is empty; it is
 // safe for concurrent use. It holds one entry for each service that manifests have named.

@@ -13,6 +13,9 @@ import (
 	"github.com/oneturn/oneturn/diag"
 )
 
+// Which Python runs a workflow: locate finds its folder, interpreter the program by fixed rules, pythonOf reports
+// a virtual environment that is broken instead of skipping it.
+
 // place is where a workflow lives.
 type place struct {
 	root   string // folder that holds the workflow's folder

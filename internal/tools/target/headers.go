@@ -11,6 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Headers of calls and answers, one spelling for NATS and HTTP: Identity writes the ids of a call, escaped,
+// Timeout the time that is left; CodeOf and RetryAfter read answers.
+
 // Headers by which a tool outside the worker identifies its call, of a NATS request and of an
 // HTTP request are the same. Their values are escaped by [Escape].
 const (
