@@ -24,12 +24,6 @@ import (
 // maxOpen bounds the open turns that are remembered while the journal is read.
 const maxOpen = 100_000
 
-// claimed is a turn as the headers of its claim show it.
-type claimed struct {
-	key subjects.Key
-	seq uint64
-}
-
 // list returns the newest turns.
 func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*listing, error) {
 	state, err := s.journalState(ctx)
@@ -37,7 +31,7 @@ func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*l
 		return nil, err
 	}
 	l := &listing{Turns: []listed{}, Since: now.Add(-want.since).UTC()}
-	var found []claimed
+	var found []kept
 	err = backwards(state, false, s.beganBefore(ctx, l.Since), func(from, to uint64) (enough bool, err error) {
 		found, err = s.window(ctx, want, from, to, l.Since)
 		return len(found) > want.limit, err
@@ -82,16 +76,16 @@ func (s *server) beganBefore(ctx context.Context, since time.Time) func(from uin
 
 // window reads the headers of claims and responses from start to last and returns the newest
 // claims, one more than asked for so that it shows whether there are older ones.
-func (s *server) window(ctx context.Context, want listSettings, start, last uint64, since time.Time) ([]claimed, error) {
+func (s *server) window(ctx context.Context, want listSettings, start, last uint64, since time.Time) ([]kept, error) {
 	app, chat := subjects.Token(want.app), subjects.Token(want.chat)
 	k := newest{limit: want.limit + 1, open: want.open}
 	err := s.headers(ctx, start, last, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
 		case key.Private || key.ID != "" || want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
 		case key.Kind == events.KindToolResponse && want.open:
-			k.ended(key.Key)
+			k.ended(wholeTurn(key.Key))
 		case key.Kind == events.KindToolCall && !at.Before(since):
-			k.add(claimed{key.Key, seq})
+			k.add(wholeTurn(key.Key), seq)
 		}
 	})
 	return k.list(), err
@@ -113,33 +107,43 @@ func (s *server) headers(ctx context.Context, start, last uint64, each func(subj
 	return nil
 }
 
-// newest keeps the last claims that it is given: limit of them, or, where only open ones are
+// newest keeps the last claims or questions that it is given: limit of them, or, where only open ones are
 // wanted, all that have not ended yet, up to maxOpen.
 type newest struct {
 	limit int
 	open  bool
-	kept  []claimed
-	gone  map[subjects.Key]bool // ended, and still among kept
+	kept  []kept
+	gone  map[subjects.Record]bool // ended, and still among kept
 }
 
-func (n *newest) add(c claimed) {
-	delete(n.gone, c.key) // an end before its claim is of an earlier generation of the key
-	n.kept = append(n.kept, c)
+// kept is a question, or a turn, whose record is its key only.
+type kept struct {
+	subjects.Record
+
+	seq uint64
+}
+
+func wholeTurn(key subjects.Key) subjects.Record { return subjects.Record{Key: key} }
+
+func (n *newest) add(r subjects.Record, seq uint64) {
 	most := n.limit
 	if n.open {
 		most = maxOpen
 	}
-	if len(n.kept) >= 2*most {
+	if len(n.kept) >= 2*most || n.isGone(r) { // what has ended before is of an earlier generation of the key
 		n.trim(most)
 	}
+	n.kept = append(n.kept, kept{r, seq})
 }
 
-// ended takes a turn out.
-func (n *newest) ended(key subjects.Key) {
+func (n *newest) isGone(r subjects.Record) bool { return n.gone[r] || n.gone[wholeTurn(r.Key)] }
+
+// ended takes out a question, or a turn with its questions.
+func (n *newest) ended(r subjects.Record) {
 	if n.gone == nil {
-		n.gone = make(map[subjects.Key]bool)
+		n.gone = make(map[subjects.Record]bool)
 	}
-	n.gone[key] = true
+	n.gone[r] = true
 	if len(n.gone) >= maxOpen {
 		n.trim(maxOpen)
 	}
@@ -147,23 +151,23 @@ func (n *newest) ended(key subjects.Key) {
 
 // trim drops what has ended and all but the newest.
 func (n *newest) trim(most int) {
-	n.kept = slices.DeleteFunc(n.kept, func(c claimed) bool { return n.gone[c.key] })
+	n.kept = slices.DeleteFunc(n.kept, func(k kept) bool { return n.isGone(k.Record) })
 	clear(n.gone)
 	if len(n.kept) > most {
 		n.kept = slices.Delete(n.kept, 0, len(n.kept)-most)
 	}
 }
 
-func (n *newest) list() []claimed {
+func (n *newest) list() []kept {
 	n.trim(n.limit)
 	return n.kept
 }
 
 // fetch reads the events of a listed turn. It returns nil for one that expired meanwhile.
-func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
-	turn, err := idempotency.LoadEnds(ctx, s.journal, c.key)
+func (s *server) fetch(ctx context.Context, c kept) (*listed, error) {
+	turn, err := idempotency.LoadEnds(ctx, s.journal, c.Key)
 	if err == nil && turn.Response == nil { // whether it is parked is in other records
-		turn, err = idempotency.Load(ctx, s.journal, c.key)
+		turn, err = idempotency.Load(ctx, s.journal, c.Key)
 	}
 	if err != nil || turn.Claim == nil || turn.Claim.Seq != c.seq {
 		return nil, err
@@ -171,7 +175,7 @@ func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
 	l := newTurnReport(turn, false)
 	t := &listed{
 		Seq: c.seq, Time: turn.Claim.Time.UTC(), Owner: turn.Claim.Meta.Owner, Key: l.Key, App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn,
-		Workflow: l.Workflow, Tool: l.Tool, State: l.State, Reused: l.Call != nil && reused(c.key, l.Run, l.Turn),
+		Workflow: l.Workflow, Tool: l.Tool, State: l.State, Reused: l.Call != nil && reused(c.Key, l.Run, l.Turn),
 	}
 	for i := range l.Records {
 		t.Error = cmp.Or(l.Records[i].Error, t.Error)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
@@ -129,16 +130,31 @@ func TestLsReadsBackwardsUntilItHasEnoughAndLeavesNoReader(t *testing.T) {
 
 func TestNewestKeepsTheLastClaimsThatHaveNotEnded(t *testing.T) {
 	t.Parallel()
-	at := func(i int) subjects.Key { return subjects.Key{Turn: strconv.Itoa(i)} }
+	at := func(i int) subjects.Record { return wholeTurn(subjects.Key{Turn: strconv.Itoa(i)}) }
 	all := newest{limit: 3}
 	open := newest{limit: 3, open: true}
 	for i := range 50 {
-		all.add(claimed{at(i), uint64(i)})
-		open.add(claimed{at(i), uint64(i)})
+		all.add(at(i), uint64(i))
+		open.add(at(i), uint64(i))
 	}
 	for i := 10; i < 50; i++ {
 		open.ended(at(i))
 	}
-	require.Equal(t, []claimed{{at(47), 47}, {at(48), 48}, {at(49), 49}}, all.list())
-	require.Equal(t, []claimed{{at(7), 7}, {at(8), 8}, {at(9), 9}}, open.list())
+	require.Equal(t, []kept{{at(47), 47}, {at(48), 48}, {at(49), 49}}, all.list())
+	require.Equal(t, []kept{{at(7), 7}, {at(8), 8}, {at(9), 9}}, open.list())
+}
+
+func TestNewestDropsQuestionsOfEndedTurnsAndKeepsTheOnesThatAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	asked := func(turn, ask string) subjects.Record {
+		return subjects.Record{Key: subjects.Key{Turn: turn}, Kind: events.RecordAsk, ID: ask}
+	}
+	n := newest{limit: 10, open: true}
+	n.add(asked("a", "1"), 1)
+	n.add(asked("a", "2"), 2)
+	n.add(asked("b", "1"), 3)
+	n.ended(asked("a", "1"))
+	n.ended(wholeTurn(subjects.Key{Turn: "b"}))
+	n.add(asked("b", "1"), 6) // under a key that is used by another turn
+	require.Equal(t, []kept{{asked("a", "2"), 2}, {asked("b", "1"), 6}}, n.list())
 }

@@ -104,55 +104,22 @@ func (s *server) listQuestions(ctx context.Context, want *questionsSettings, now
 	return l, nil
 }
 
-// openQuestions reads headers of the journal, and returns the sequences of open questions, the newest last.
-func (s *server) openQuestions(ctx context.Context, want *questionsSettings, from, to uint64, since time.Time) ([]uint64, error) {
+// openQuestions reads headers of the journal, and returns the open questions, the newest last.
+func (s *server) openQuestions(ctx context.Context, want *questionsSettings, from, to uint64, since time.Time) ([]kept, error) {
 	app, chat := want.tokens()
-	open := openSet{calls: map[subjects.Key]map[string]uint64{}}
+	open := newest{limit: maxOpen, open: true}
 	err := s.headers(ctx, from, to, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
 		case app != idempotency.AnyToken && key.App != app || chat != idempotency.AnyToken && key.Chat != chat:
 		case key.Kind == events.RecordAsk && !key.Private && !at.Before(since):
 			open.add(key, seq)
 		case key.Kind == events.RecordAck, key.Kind == events.RecordAnswer:
-			open.remove(key)
+			open.ended(subjects.Record{Key: key.Key, Kind: events.RecordAsk, ID: key.ID})
 		case key.Kind == events.RecordResponse, key.Kind == events.RecordCancel:
-			delete(open.calls, key.Key)
+			open.ended(wholeTurn(key.Key))
 		}
 	})
 	return open.list(), err
-}
-
-// openSet has the questions that are open as far as records were read.
-type openSet struct {
-	calls map[subjects.Key]map[string]uint64 // sequences, by call and question
-}
-
-func (o *openSet) add(key subjects.Record, seq uint64) {
-	if len(o.calls) >= maxOpen && o.calls[key.Key] == nil {
-		return // listed after others are answered
-	}
-	if o.calls[key.Key] == nil {
-		o.calls[key.Key] = map[string]uint64{}
-	}
-	o.calls[key.Key][key.ID] = seq
-}
-
-func (o *openSet) remove(key subjects.Record) {
-	delete(o.calls[key.Key], key.ID)
-	if len(o.calls[key.Key]) == 0 {
-		delete(o.calls, key.Key)
-	}
-}
-
-func (o *openSet) list() []uint64 {
-	var seqs []uint64
-	for _, asks := range o.calls {
-		for _, seq := range asks {
-			seqs = append(seqs, seq)
-		}
-	}
-	slices.Sort(seqs)
-	return seqs
 }
 
 // questionFilter reads questions and keeps those that are listed.
@@ -165,10 +132,10 @@ type questionFilter struct {
 
 // newest returns which of the open questions are listed, and whether there are more. With --expiring it reads
 // all of them.
-func (f *questionFilter) newest(ctx context.Context, open []uint64) (found questions, more bool, err error) {
+func (f *questionFilter) newest(ctx context.Context, open []kept) (found questions, more bool, err error) {
 	found = questions{}
-	for _, seq := range slices.Backward(open) {
-		q, err := f.question(ctx, seq)
+	for _, asked := range slices.Backward(open) {
+		q, err := f.question(ctx, asked.seq)
 		if err != nil {
 			return nil, false, err
 		}

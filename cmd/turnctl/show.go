@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -13,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -139,16 +139,12 @@ func (s *server) leaseMessage(ctx context.Context, lease idempotency.Lease) stri
 	if lease.Seq == 0 {
 		return leaseUnknown
 	}
-	stream, err := s.js.Stream(ctx, lease.Stream)
-	if err != nil {
+	switch held, err := sweep.LeaseHeld(s.js, s.space)(ctx, lease); {
+	case err != nil:
 		return leaseUnknown
-	}
-	switch _, err := stream.GetMsg(ctx, lease.Seq); {
-	case err == nil:
+	case held:
 		return leaseThere
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return leaseGone
 	default:
-		return leaseUnknown
+		return leaseGone
 	}
 }

@@ -110,7 +110,7 @@ func (r *Reader) questionOfTimer(ctx context.Context, timer string, at uint64, p
 	asked, err := r.store.Last(ctx, key.Public(events.RecordAsk, ask))
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
-		return page.full(at, true), nil
+		return page.takesMore(at, true), nil
 	case err != nil:
 		return false, err
 	}
@@ -131,7 +131,7 @@ type questionPage struct {
 func (p *questionPage) add(ctx context.Context, r *idempotency.Record, at uint64, more bool) (bool, error) {
 	q := ReadQuestion(r, p.whole)
 	if q == nil {
-		return p.full(at, more), nil
+		return p.takesMore(at, more), nil
 	}
 	var err error
 	if q.State, err = p.reader.stateOf(ctx, r); err != nil {
@@ -144,11 +144,11 @@ func (p *questionPage) add(ctx context.Context, r *idempotency.Record, at uint64
 		}
 		p.Questions.Questions = append(p.Questions.Questions, *q)
 	}
-	return p.full(at, more), nil
+	return p.takesMore(at, more), nil
 }
 
-// full counts a record that was read, and reports whether the page takes another one.
-func (p *questionPage) full(at uint64, more bool) bool {
+// takesMore counts a record that was read, and reports whether the page takes another one.
+func (p *questionPage) takesMore(at uint64, more bool) bool {
 	if p.reads++; more && p.reads == pageRecords {
 		p.Next = at + 1
 		return false
