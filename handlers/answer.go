@@ -33,7 +33,7 @@ func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, 
 	if d, requeued := h.deferAgain(m, in.Workflow); requeued {
 		return d
 	}
-	q, err := h.find(m.Held, r, h.age(m) >= earlyFor)
+	q, err := h.findQuestion(m.Held, r, h.age(m) >= earlyFor)
 	if q != nil {
 		m.turns = []subjects.Key{q.key}
 	}
@@ -94,7 +94,7 @@ func (h *Handlers) refuseForeign(m *message, in subjects.Inbound, r *events.Tool
 }
 
 // storeAnswer stores an answer, if it is valid and the question is open, and carries out the decision of the journal.
-func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
+func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCallResponse, q *storedQuestion) inbound.Disposition {
 	content, err := h.schemas.Check(q.ToolCall, r.Value)
 	if content.SchemaErr != nil {
 		h.lines.Log(m.Held, h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
@@ -144,7 +144,7 @@ func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCa
 }
 
 // requeueUnsealable requeues an answer to a secret question that this worker has no keys for: a worker with keys asked it.
-func (h *Handlers) requeueUnsealable(m *message, r *events.ToolCallResponse, q *inquiry, err error) inbound.Disposition {
+func (h *Handlers) requeueUnsealable(m *message, r *events.ToolCallResponse, q *storedQuestion, err error) inbound.Disposition {
 	h.logThrottled(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
 	if d, requeued := h.requeue(m, h.ageBasedDelay(m)); requeued {
 		return d
@@ -180,7 +180,7 @@ func (h *Handlers) redeliver(m *message, what string, err error) inbound.Disposi
 
 // publishCompatEvents publishes the events of earlier releases that report the end of a question, for frontends of
 // workflows with compat.events. No frontend depends on them, so they are published once, and not stored.
-func (h *Handlers) publishCompatEvents(q *inquiry, value any) {
+func (h *Handlers) publishCompatEvents(q *storedQuestion, value any) {
 	if !h.Bindings().CompatEvents(q.WorkflowName) {
 		return
 	}
@@ -204,7 +204,7 @@ func (h *Handlers) publishCompatEvents(q *inquiry, value any) {
 
 // statusOf returns the status field of an answer, "completed" without one. A component sets it to a short keyword; a longer
 // text, and any part of a secret answer, is not repeated.
-func statusOf(q *inquiry, value any) string {
+func statusOf(q *storedQuestion, value any) string {
 	const word = 32 // bytes
 	object, _ := value.(map[string]any)
 	if status, ok := object["status"].(string); ok && status != "" && len(status) <= word && !q.Secret {

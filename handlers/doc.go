@@ -18,7 +18,8 @@
 //   - requeue.go, deferral.go: messages that have to wait: delays, negative acknowledgements, deferrals
 //   - store_room.go: whether the store has room for a new turn
 //   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages
-//   - question.go: the question that a message is about
+//   - cancel_target.go: the turn that a cancel is about
+//   - question.go: the question that an answer or an expiry is about
 //   - answer_result.go: the result of an answer, and its report to the sender
 //
 // # Words

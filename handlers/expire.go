@@ -32,7 +32,7 @@ func (h *Handlers) expire(ctx context.Context, m *message, in subjects.Inbound, 
 	if d, requeued := h.deferAgain(m, in.Workflow); requeued {
 		return d
 	}
-	q, err := h.inquire(m.Held, key, e.Ask)
+	q, err := h.readQuestion(m.Held, key, e.Ask)
 	if err == nil {
 		if why := h.misplaced(q, in); why != "" {
 			return h.notExpired(m, e, events.AnswerForbidden, why)
@@ -100,7 +100,7 @@ func (h *Handlers) requeueUnknownQuestion(m *message, e *events.Expire) (inbound
 }
 
 // reschedule ends an expiry long before its time: instead of requeuing it until then, it schedules the expiry again.
-func (h *Handlers) reschedule(m *message, e *events.Expire, q *inquiry) inbound.Disposition {
+func (h *Handlers) reschedule(m *message, e *events.Expire, q *storedQuestion) inbound.Disposition {
 	again := *e
 	again.ExpiresAt, again.ToolCallID = q.Answer.ExpiresAt, q.ToolCallID
 	if err := h.Schedule(m.Held, &again); err != nil {

@@ -29,6 +29,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The configuration of handlers, and the entry of every message: Handle decodes it and calls the handler of its kind. The
+// other functions serve more than one handler: logs, dead letters, the limits of a process.
+
 // ErrDraining is the cause with which a worker ends the context of its tools when it stops.
 var ErrDraining = errors.New("the worker is stopping")
 

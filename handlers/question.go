@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The question that an answer or an expiry is about: finding it by its tool_call_id, waiting for its record, checking that
+// the message belongs to it, and the event that closes it.
+
 // How long a message whose question is not stored (yet) is requeued, with growing delays: an answer may arrive before the
 // record of its question.
 const (
@@ -22,20 +25,20 @@ const (
 	earlyFor   = 2 * time.Minute // from when the inbound stream took it
 )
 
-// inquiry is a stored question. Its record never changes, so that what follows from it alone
-// may be decided before anything is stored.
-type inquiry struct {
+// storedQuestion is a question in the journal. Its record never changes, so decisions that need only the question are
+// made before anything is stored.
+type storedQuestion struct {
 	*events.ToolCall
 
 	key subjects.Key
 	ask string // its id in the call
 }
 
-// errNoQuestion says that no such question is stored, as far as the journal's leader knows.
+// errNoQuestion reports that no such question is stored, by a read from the leader of the journal.
 var errNoQuestion = errors.New("there is no such question")
 
-// inquire reads a question.
-func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*inquiry, error) {
+// readQuestion reads a question.
+func (h *Handlers) readQuestion(ctx context.Context, key subjects.Key, ask string) (*storedQuestion, error) {
 	record, err := h.Journal.QuestionRecord(ctx, key, subjects.Token(ask))
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
@@ -49,7 +52,7 @@ func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*
 	if err != nil {
 		return nil, err
 	}
-	return &inquiry{ToolCall: call, key: key, ask: ask}, nil
+	return &storedQuestion{ToolCall: call, key: key, ask: ask}, nil
 }
 
 // requeueEarly requeues a message whose question is not known, for [earlyFor]. It reports false after that.
@@ -63,14 +66,14 @@ func (h *Handlers) requeueEarly(m *message) (inbound.Disposition, bool) {
 
 // otherPool reports whether workers of another pool asked the question: they know the tool that continues with the
 // answer, and the workers of this pool may not.
-func (h *Handlers) otherPool(q *inquiry, pool string) bool {
+func (h *Handlers) otherPool(q *storedQuestion, pool string) bool {
 	at, ok := h.Space.ParseIn(q.Answer.Subject)
 	return ok && at.Pool != pool
 }
 
 // misplaced is why a message about a question does not belong on its subject, "" if it does: the sender chose workflow
 // and pool of the subject, and the question has its own.
-func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
+func (h *Handlers) misplaced(q *storedQuestion, in subjects.Inbound) string {
 	switch {
 	case h.otherPool(q, in.Pool):
 		return textPool
@@ -82,12 +85,12 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 
 // acks returns the function that makes the event that closes a question from the event of the question. Known is the
 // question, if there is only one and it is known; user is the sender of m.
-func (h *Handlers) acks(m *message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
+func (h *Handlers) acks(m *message, key subjects.Key, known *storedQuestion, user string) func(idempotency.Record) ([]byte, error) {
 	return func(decided idempotency.Record) ([]byte, error) {
 		q := known
 		if q == nil {
 			var err error
-			if q, err = h.askedBy(m, key, decided.Key); err != nil {
+			if q, err = h.questionOfRecord(m, key, decided.Key); err != nil {
 				return nil, err
 			}
 		}
@@ -105,45 +108,44 @@ func (h *Handlers) acks(m *message, key subjects.Key, known *inquiry, user strin
 	}
 }
 
-// askedBy reads the question that a record is about. One that cannot be read is closed all the
-// same: what is known of it are its ids.
-func (h *Handlers) askedBy(m *message, key subjects.Key, record string) (*inquiry, error) {
+// questionOfRecord reads the question that a record is about. An unreadable question is closed all the same: its ids are in
+// the key of the record.
+func (h *Handlers) questionOfRecord(m *message, key subjects.Key, record string) (*storedQuestion, error) {
 	r, _ := subjects.ParseKey(record)
 	asked, err := h.Journal.QuestionRecord(m.Held, key, r.ID)
 	if err != nil {
 		return nil, err
 	}
 	if call, err := query.Question(key, asked.Data); err == nil {
-		return &inquiry{ToolCall: call, key: key, ask: r.ID}, nil
+		return &storedQuestion{ToolCall: call, key: key, ask: r.ID}, nil
 	}
 	ids := query.IDs(key, events.TurnID{})
 	ask, _, _ := subjects.Untoken(r.ID)
 	id := events.QuestionID(events.CallID(ids, key.Turn), ask)
-	return &inquiry{key: key, ask: ask, ToolCall: &events.ToolCall{
+	return &storedQuestion{key: key, ask: ask, ToolCall: &events.ToolCall{
 		ID: id, ToolCallID: id, CallID: id, Corr: id, AppID: ids.App, ChatID: ids.Chat, RunID: ids.Run, Turn: ids.Turn,
 	}}, nil
 }
 
-// What is remembered of questions that were looked for in vain, so that their answers do not have the
-// chat searched at each delivery.
+// Bounds of the memory of questions that a search has not found, so that their answers do not cause a search of the chat
+// at each delivery.
 const (
 	missedQuestions = 10_000
 	missedFor       = 30 * time.Second
 )
 
-// find returns the question with a tool_call_id. The id leads to its key; where it is a
-// qualified one and the run is not told, the turns under a reused key and then the calls of the chat
-// that have asked such a question are looked at by their names. Afresh says that the chat is searched
-// although that was in vain lately. It fails with a [searches.BusyError] if the chat cannot be searched
-// now.
-func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh bool) (*inquiry, error) {
+// findQuestion returns the question with a tool_call_id. The id leads to its key; where it is a qualified one and the
+// answer does not name the run, the turns under a reused key and then the calls of the chat that have asked such a
+// question are searched by their names. Afresh: the chat is searched although a recent search has not found it. It fails
+// with a [searches.BusyError] if the chat cannot be searched now.
+func (h *Handlers) findQuestion(ctx context.Context, r *events.ToolCallResponse, afresh bool) (*storedQuestion, error) {
 	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
 	if !ok {
 		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
 	}
 	ref := query.RefTo(r.TurnID, callID, ask)
 	if key, _, ok := ref.Exact(); ok {
-		if q, err := h.askedAs(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
+		if q, err := h.questionWithID(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
 			return q, err
 		}
 	}
@@ -161,7 +163,7 @@ func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh 
 			return nil, err
 		}
 		for _, key := range keys {
-			if q, err := h.askedAs(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
+			if q, err := h.questionWithID(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
 				return q, err
 			}
 		}
@@ -170,9 +172,9 @@ func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh 
 	return nil, errNoQuestion
 }
 
-// askedAs reads a question that was asked with a tool_call_id.
-func (h *Handlers) askedAs(ctx context.Context, key subjects.Key, ask, toolCallID string) (*inquiry, error) {
-	q, err := h.inquire(ctx, key, ask)
+// questionWithID reads a question that was asked with a tool_call_id.
+func (h *Handlers) questionWithID(ctx context.Context, key subjects.Key, ask, toolCallID string) (*storedQuestion, error) {
+	q, err := h.readQuestion(ctx, key, ask)
 	if err == nil && q.ToolCallID != toolCallID {
 		return nil, errNoQuestion
 	}

@@ -176,7 +176,7 @@ func (h *Handlers) awaitsWorkflow(m *message, workflow string) bool {
 // while this one could only end its turn. It does so within the binding grace, and for an open question, q, until the
 // life of its turn is over, so that a deploy without the workflow does not cost an answer. Nil is a question that is
 // not known. Refused reports that the message of an open question has to wait and cannot be requeued.
-func (h *Handlers) requeueUnknownWorkflow(m *message, workflow string, q *inquiry) (d inbound.Disposition, requeued, refused bool) {
+func (h *Handlers) requeueUnknownWorkflow(m *message, workflow string, q *storedQuestion) (d inbound.Disposition, requeued, refused bool) {
 	if h.knowsWorkflow(workflow) {
 		return inbound.Disposition{}, false, false
 	}

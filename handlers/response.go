@@ -24,6 +24,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// What a tool receives, and what its outcome becomes: toolCall builds the call (step 7 of a turn), storeOutcome the
+// response (step 8), with the context changes (storeContext) and the payload (shrink). Errors of a part are classified by
+// unstorable: the turn ends with a code, or its message is redelivered.
+
 // longRun is how long a tool must have run before its worker reads the journal for a cancel whose live copy may have been
 // lost. Shorter runs are not worth the read.
 const longRun = time.Second
