@@ -58,7 +58,7 @@ func deadLinks(text string, p *goPackage, byName map[string]*goPackage) (dead []
 	return dead
 }
 
-// parseModule returns the packages of the module by folder and name, and those of one name together.
+// parseModule returns the packages of the module by folder and name, and of all packages with one name together.
 func parseModule(t *testing.T, fset *token.FileSet) (folders, byName map[string]*goPackage) {
 	t.Helper()
 	folders, byName = map[string]*goPackage{}, map[string]*goPackage{}

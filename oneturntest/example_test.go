@@ -64,7 +64,7 @@ func ExampleCallPython() {
 	// {"message":"NEWS!"} <nil>
 }
 
-// A test with a server: worker and client are those of a program.
+// A test with a server: worker and client are used as in a program.
 func ExampleNewServer() {
 	test := func(t *testing.T) {
 		s := oneturntest.NewServer(t)
