@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// large returns as many letters as its name says.
+// large returns as many letters as its name requests.
 func large(_ context.Context, in greeting) (string, error) {
 	n, err := strconv.Atoi(in.Name)
 	return strings.Repeat("é", n), err
@@ -71,7 +71,7 @@ func TestBlobThatIsNotTheOneOfTheEventIsRefused(t *testing.T) {
 }
 
 // TestBlobsOfOtherTenantsAndOfWorkersAreNotServed: what is stored of another tenant, of a parked
-// turn and of a dead letter is not there for who asks.
+// turn and of a dead letter is not served.
 func TestBlobsOfOtherTenantsAndOfWorkersAreNotServed(t *testing.T) {
 	t.Parallel()
 	s, c := withBlobs(t)

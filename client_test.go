@@ -58,12 +58,12 @@ func TestWaitEndsThoughEveryLiveCopyIsLost(t *testing.T) {
 	require.True(t, await(t, c, one.TurnID).Success)
 }
 
-func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
+func TestWaitReportsThatNoWorkerReplies(t *testing.T) {
 	t.Parallel()
 	s := server(t)
-	told := make(chan oneturn.TurnID, 1)
+	reported := make(chan oneturn.TurnID, 1)
 	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{
-		OnNoWorker: func(id oneturn.TurnID) { told <- id }, NoWorkerAfter: 300 * time.Millisecond,
+		OnNoWorker: func(id oneturn.TurnID) { reported <- id }, NoWorkerAfter: 300 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	one := turn("t1", map[string]any{"name": "Ada"})
@@ -76,7 +76,7 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 		}
 		close(ended)
 	}()
-	require.Equal(t, one.TurnID, <-told)
+	require.Equal(t, one.TurnID, <-reported)
 	start(t, s, greeter())
 	r := <-ended
 	require.NotNil(t, r)
@@ -98,7 +98,7 @@ func TestQuestionsAreReadFromWorkersOfTheReleaseBefore(t *testing.T) {
 	require.Equal(t, &api.Questions{Questions: []api.Question{{ToolCallID: "t1/1"}}, Next: 7}, page)
 }
 
-func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
+func TestRequestOfADeadWorkerFailsWithTheHintToRetry(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	_, err := nc.Subscribe("oneturn.api.default.questions", func(*nats.Msg) {}) // it dies with the request
@@ -111,13 +111,13 @@ func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	require.ErrorContains(t, err, "no worker has replied in time, try again")
 }
 
-func TestWaitSaysWhenWorkersAnswerAndNoneClaims(t *testing.T) {
+func TestWaitReportsThatWorkersReplyAndNoneClaims(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	start(t, s, greeter())
-	told := make(chan oneturn.TurnID, 10)
+	reported := make(chan oneturn.TurnID, 10)
 	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{
-		OnUnclaimed: func(id oneturn.TurnID) { told <- id }, NoWorkerAfter: 300 * time.Millisecond,
+		OnUnclaimed: func(id oneturn.TurnID) { reported <- id }, NoWorkerAfter: 300 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	known := turn("known", map[string]any{"name": "Ada"})
@@ -132,10 +132,10 @@ func TestWaitSaysWhenWorkersAnswerAndNoneClaims(t *testing.T) {
 		_, err := c.Await(ctx, unknown.TurnID)
 		ended <- err
 	}()
-	require.Equal(t, unknown.TurnID, <-told)
+	require.Equal(t, unknown.TurnID, <-reported)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Empty(t, told, "once a wait, and not for a turn that was claimed")
+	require.Empty(t, reported, "once a wait, and not for a turn that was claimed")
 }
 
 func TestTurnThatWentToAWrongPoolIsNoDuplicateInTheRightOne(t *testing.T) {

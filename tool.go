@@ -90,7 +90,7 @@ type Limit struct {
 	Rate        Rate
 }
 
-// Rate is how many calls may begin in a time, over all workers. The zero value is no limit.
+// Rate is how many calls may begin in a time, over all workers. The zero value sets no limit.
 type Rate struct {
 	Calls int           // that may begin in Per
 	Per   time.Duration // required with Calls, for example [time.Second]

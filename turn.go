@@ -104,7 +104,7 @@ func tenant(app string) string { return cmp.Or(app, events.DefaultApp) }
 func parseResponse(body []byte) (*Response, error) {
 	e, err := events.ReadResponse(body)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the record
+		return nil, err
 	}
 	return &Response{
 		TurnID: TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, ToolCallID: e.ToolCallID,

@@ -32,7 +32,7 @@ func TestChangelogNamesOfTheFirstReleaseExist(t *testing.T) {
 		known, name := front, m[1]
 		if before, after, ok := strings.Cut(name, "."); ok && before == strings.ToLower(before) {
 			known, name = public[before], after
-		} else if !ok && !front.has(name) { // a word that is not a name of Go
+		} else if !ok && !front.has(name) { // no name of the front, for example a variable of the environment
 			continue
 		}
 		checked++
