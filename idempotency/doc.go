@@ -47,13 +47,13 @@
 //
 //	claim.go       one worker gets the turn; what all others do with their message
 //	takeover.go    a turn whose owner is gone: seal the old epoch, become the lease of the next, decide by a new read
-//	finish.go      the end of a turn, and the context changes that count with it
+//	finish.go      the end of a turn, the context changes that count with it, and the erasing of secrets after it
 //	answer.go      an answer, an expiry or a cancel: store it, close the question, wake or continue the turn
 //	park.go        a run that only waits releases its turn
 //
 // Then: journal.go (create, the one write of all rules), record.go (records, leases, the store), turn.go (a turn as one
 // read shows it), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
-// used again), ended_turns.go (a memory of turns that have ended), erase.go (secrets). Comments name the rules of
+// used again), ended_turns.go (a memory of turns that have ended). Comments name the rules of
 // docs/journal.md, which has the reason and the tests of each.
 //
 // # A run that asks questions

@@ -12,7 +12,7 @@ import (
 
 // A turn ends with the first response that is stored, whichever epoch its writer has (docs/journal.md#rule-6). Later results
 // are dropped. A tool that has changed context variables stores the changes first, as the delta of its epoch; they count if
-// the response of the same run is stored.
+// the response of the same run is stored. After the response, the answers to secret questions are erased.
 
 // Finish stores the response of a turn. It returns true if the response is stored, and false if the turn already has another
 // one: then the result is late and is dropped, and the message may be acknowledged. On any error the message must not be
@@ -53,4 +53,43 @@ func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 		return Record{}, ErrNotFound
 	}
 	return delta, err
+}
+
+// Secret reports whether the turn holds sealed data that [Journal.Erase] has to erase once the
+// turn has ended.
+func (t *Turn) Secret() bool {
+	for i := range t.Records {
+		if t.Records[i].Meta.Secret == Sealed {
+			return true
+		}
+	}
+	return false
+}
+
+// Erase overwrites the sealed answers and step results of a turn that has ended, and returns how many there were. The records
+// remain: an answer that is sent again is still recognised. It does nothing for a turn without a response, because another
+// run may need the data. It may be repeated at any time.
+func (j *Journal) Erase(ctx context.Context, key subjects.Key) (int, error) {
+	return Erase(ctx, j.store, key)
+}
+
+// Erase is [Journal.Erase] of a store.
+func Erase(ctx context.Context, s Store, key subjects.Key) (erased int, err error) {
+	t, err := Load(ctx, s, key)
+	if err != nil || t.Response == nil {
+		return 0, err
+	}
+	var errs []error
+	for i := range t.Records {
+		r := &t.Records[i]
+		if r.Meta.Secret != Sealed || r.Err != nil {
+			continue
+		}
+		if err := s.Erase(ctx, *r); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		erased++
+	}
+	return erased, errors.Join(errs...)
 }

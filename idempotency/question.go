@@ -175,6 +175,16 @@ func corrupt(r *Record) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "journal", Msg: fmt.Sprintf("record %d cannot be read", r.Seq), Err: r.Err}
 }
 
+// AnswerName is the name under which the answer of a question is sealed.
+func AnswerName(key subjects.Key, id string) string {
+	return key.Private(events.RecordAnswer, subjects.Token(id))
+}
+
+// StepName is the name under which the result of a step is sealed.
+func StepName(key subjects.Key, id string) string {
+	return key.Private(events.RecordStep, subjects.Token(id))
+}
+
 // QuestionRecord returns the record of a question by the token of its id, as the leader knows it, or [ErrNotFound]. The
 // record never changes, so it need not be read again.
 func (j *Journal) QuestionRecord(ctx context.Context, key subjects.Key, token string) (Record, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -170,6 +171,25 @@ func ParseLease(s string) (Lease, error) {
 		return Lease{}, err
 	}
 	return Lease{Stream: parts[0], Seq: seq, Delivery: delivery}, nil
+}
+
+// Secrecy marks a private record whose data is, or contains, the answer to a secret question. It is stored in a header, so
+// that a sweep finds sealed data that remains after the end of a turn.
+type Secrecy string
+
+// The values.
+const (
+	Plain  Secrecy = ""       // no secret
+	Sealed Secrecy = "sealed" // encrypted, see [secrets.Keys]
+	Erased Secrecy = "erased" // it was sealed; the data is removed, the record remains
+)
+
+// secrecyOf is the secrecy of data that is about to be stored.
+func secrecyOf(data []byte) Secrecy {
+	if secrets.Sealed(data) {
+		return Sealed
+	}
+	return Plain
 }
 
 // MetaHeaders is how many headers a Meta has.
