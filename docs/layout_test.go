@@ -1,8 +1,6 @@
 package docs_test
 
 import (
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,9 +14,6 @@ const (
 	maxTable = 100
 )
 
-// wide are documents whose lines and tables are wider than that.
-var wide = []string{"design.md", "journal.md"}
-
 // TestDocumentsFitTheirWidth checks every line, and the rows of tables.
 func TestDocumentsFitTheirWidth(t *testing.T) {
 	t.Parallel()
@@ -27,9 +22,6 @@ func TestDocumentsFitTheirWidth(t *testing.T) {
 		documents[name] = text(t, name)
 	}
 	for name, page := range documents {
-		if slices.Contains(wide, filepath.Base(name)) {
-			continue
-		}
 		inBlock, line := false, 0
 		for row := range strings.Lines(page) {
 			line++
