@@ -1,8 +1,8 @@
 // Package memhost is a [tools.Host] in memory whose people answer by a script. Tests inside the
 // repository pass it to any kind of tool; oneturntest.Host wraps it for users without internal
 // types. host.go has the script and what a test reads, interactions.go the methods that a tool
-// calls, and the rules of a worker: numbering, one name per run, parking, and when a tool may run
-// again.
+// calls, and the rules of a worker for parking and for when a tool may run again. Names, answers
+// and steps are those of all hosts (internal/callhost).
 package memhost
 
 import (
