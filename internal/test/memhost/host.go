@@ -2,7 +2,7 @@
 // repository pass it to any kind of tool; oneturntest.Host wraps it for users without internal
 // types. host.go has the script and what a test reads, interactions.go the methods that a tool
 // calls, and the rules of a worker for parking and for when a tool may run again. Names, answers
-// and steps are those of all hosts (internal/callhost).
+// and steps follow the rules of all hosts (internal/callhost).
 package memhost
 
 import (
