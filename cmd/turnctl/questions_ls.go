@@ -19,9 +19,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Questions are listed as turns are (ls_read.go): headers are read backwards in growing windows, an openSet keeps
-// the questions without an answer, acknowledgement or response, and a questionFilter then reads those and applies
-// the filters that need their contents.
+// Questions are listed as turns are (ls_read.go): headers are read backwards in growing windows, newest keeps the
+// questions without an answer, acknowledgement or response, and a questionFilter then reads those and applies the
+// filters that need their contents.
 
 // questionsSettings selects what turnctl questions ls lists.
 type questionsSettings struct {

@@ -54,11 +54,11 @@ func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
 	}
 	var same []string
 	for _, c := range slices.Backward(found) {
-		run, name, ok := subjects.ParseTurnToken(c.Key.Turn)
+		run, name, ok := subjects.ParseTurnToken(c.Turn)
 		if !ok || name != turn.Turn || len(same) == most {
 			continue
 		}
-		flags := "--app " + argument(shown(c.Key.App))
+		flags := "--app " + argument(shown(c.App))
 		if run != "" {
 			flags += " --run " + argument(run)
 		}
