@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -149,7 +149,7 @@ func TestCancelOfAClaimedTurnWhoseKeyLooksLikeTheIDOfAReusedOneIsNotSearchedFor(
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("job@deadbeef", "")
-	k.finds(&searches.BusyError{After: time.Minute})
+	k.finds(&searchbudget.BusyError{After: time.Minute})
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", "job@deadbeef").Message).Do)
 	k.requireCancelled(true, a.key)
 }

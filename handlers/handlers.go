@@ -64,7 +64,7 @@ type Config struct {
 
 	// Names returns how the names of a tenant's records are listed, for ids that do not lead to their turn, see
 	// [query.Reader.Names]. The server goes through the names of a whole chat for it, hence a list fails with a
-	// [searches.BusyError] when the tenant has used up its budget. Nil finds none: answers and cancels of turns with a
+	// [searchbudget.BusyError] when the tenant has used up its budget. Nil finds none: answers and cancels of turns with a
 	// run id have to name it.
 	Names func(appToken string) query.Lister
 

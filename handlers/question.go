@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -137,7 +137,7 @@ const (
 // findQuestion returns the question with a tool_call_id. The id leads to its key; where it is a qualified one and the
 // answer does not name the run, the turns under a reused key and then the calls of the chat that have asked such a
 // question are searched by their names. Afresh: the chat is searched although a recent search has not found it. It fails
-// with a [searches.BusyError] if the chat cannot be searched now.
+// with a [searchbudget.BusyError] if the chat cannot be searched now.
 func (h *Handlers) findQuestion(ctx context.Context, r *events.ToolCallResponse, afresh bool) (*storedQuestion, error) {
 	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
 	if !ok {
@@ -193,6 +193,6 @@ var errTooManyTurns = fmt.Errorf("%w that can be found: too many turns of the ch
 
 // isBusy reports whether the chat of a question cannot be searched now.
 func isBusy(err error) bool {
-	_, busy := errors.AsType[*searches.BusyError](err)
+	_, busy := errors.AsType[*searchbudget.BusyError](err)
 	return busy
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -105,7 +105,7 @@ func TestAnswerWaitsForTheBudgetOfItsTenantAndIsRefusedWhenThatStaysUsedUp(t *te
 	a := k.asker("turn", "run-1")
 	a.ask("1")
 	a.ask("2")
-	k.finds(&searches.BusyError{After: time.Minute})
+	k.finds(&searchbudget.BusyError{After: time.Minute})
 	m := k.answers(2, a.question("1"), yes())
 	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	v := k.handled(aged(k.answers(3, a.question("1"), yes())))
@@ -124,7 +124,7 @@ func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
 	a.ask("1")
 	a.park("1")
 	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":` + strconv.Quote(a.question("1")) + `}`)
-	k.finds(&searches.BusyError{After: time.Minute})
+	k.finds(&searchbudget.BusyError{After: time.Minute})
 	subject := k.space.In("default", events.KindCancel, "app", "WF", "chat")
 	k.HandleCancelCopy(subject, body)
 	m := aged(k.mail(2, events.KindCancel, body))

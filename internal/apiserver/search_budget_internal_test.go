@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/query"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
 // wildRequests are those that have the server go through the names of a chat or a tenant.
@@ -33,12 +33,12 @@ func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	kv, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
-	budget := searches.New(nil)
+	budget := searchbudget.New(nil)
 	a, err := Serve(nc, space, query.New(nc, space, kv, budget), slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Stop()) })
 
-	require.NoError(t, budget.Do(t.Context(), "acme", func() error { <-time.After(searches.Burst + 100*time.Millisecond); return nil }))
+	require.NoError(t, budget.Do(t.Context(), "acme", func() error { <-time.After(searchbudget.Burst + 100*time.Millisecond); return nil }))
 	client, err := srv.Conn()
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/internal/query"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -56,7 +56,7 @@ const headerRetryAfter = "Retry-After"
 
 // retryAfter returns the seconds to wait after an error that is a 429; ok is false for others.
 func retryAfter(err error) (seconds int, ok bool) {
-	if busy, ok := errors.AsType[*searches.BusyError](err); ok {
+	if busy, ok := errors.AsType[*searchbudget.BusyError](err); ok {
 		return busy.Seconds(), true
 	}
 	return 1, errors.Is(err, errBusy)

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/recent"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -19,7 +19,7 @@ type Reader struct {
 	nc     *nats.Conn
 	space  subjects.Space
 	store  *kvstore.Store
-	budget *searches.Budget
+	budget *searchbudget.Budget
 	order  *Order // of the journal
 	timers *Order // of the timers that end questions
 
@@ -37,7 +37,7 @@ const (
 )
 
 // New returns a reader of a journal. Without a budget (nil) nothing is refused.
-func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searches.Budget) *Reader {
+func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
 		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
@@ -50,7 +50,7 @@ func (r *Reader) within(ctx context.Context, app string) func(search func() erro
 }
 
 // Names lists names. It fails with [idempotency.ErrTooMany] beyond 10,000, and remembers that, and with a
-// [*searches.BusyError] if the tenant has used up its budget.
+// [*searchbudget.BusyError] if the tenant has used up its budget.
 func (r *Reader) Names(app string) Lister {
 	return r.oversized.Lister(func(ctx context.Context, filter string) (names []subjects.Record, err error) {
 		err = r.budget.Do(ctx, app, func() error {

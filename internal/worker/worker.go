@@ -30,7 +30,7 @@ import (
 	"github.com/oneturn/oneturn/internal/limits"
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/query"
-	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -154,7 +154,7 @@ func (w *Worker) run(ctx context.Context) error {
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
-	reader := query.New(w.nc, w.space, kv, searches.New(w.nc.FlushWithContext))
+	reader := query.New(w.nc, w.space, kv, searchbudget.New(w.nc.FlushWithContext))
 	h, err := w.handlers(ctx, reader, limiter, consumer.MaxAckPending)
 	if err != nil {
 		return err

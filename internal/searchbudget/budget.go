@@ -1,9 +1,9 @@
-// Package searches bounds the time for which tenants have the server search its index of names.
+// Package searchbudget bounds the time for which tenants have the server search its index of names.
 //
 // A request with a wildcard has the server match every name below the wildcard's place, whatever it
 // finds, and store nothing meanwhile: all tenants bear its cost. So a [Budget] measures such requests
 // and charges their time to the tenant that caused them.
-package searches
+package searchbudget
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package searches
+package searchbudget
 
 import (
 	"context"
