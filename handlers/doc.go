@@ -10,15 +10,13 @@
 //   - handlers.go: dependencies, and which handler a message goes to
 //   - turn.go: the nine steps of a turn, numbered from decoding to the acknowledgement
 //   - claim.go: step 6, the claim, the key it is stored under, and claims that fail
-//   - rejection.go: the reasons to end a turn without its tool
 //   - response.go: the call of the tool (step 7), its outcome as a response (step 8)
-//   - end.go: the ways to end a turn, and how long a worker tries to store a response
-//   - takeover.go: continues turns that were claimed before
-//   - acknowledge.go: messages that are acknowledged without an end of their turn, such as duplicates
-//   - requeue.go, deferral.go: messages that have to wait: delays, negative acknowledgements, deferrals
+//   - end.go: the ways to end a turn, how long a worker tries to store a response, the reasons to end without the tool
+//   - takeover.go: a turn that was claimed before continues, or its message is acknowledged, such as a duplicate
+//   - requeue.go: messages that have to wait: delays, negative acknowledgements, deferrals
 //   - store_room.go: whether the store has room for a new turn
-//   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages
-//   - cancel_target.go: the turn that a cancel is about
+//   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages; cancel.go also finds the
+//     turn that a cancel is about
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_result.go: the result of an answer, and its report to the sender
 //

@@ -50,7 +50,7 @@ type turn struct {
 
 // turn handles the message that starts a turn.
 func (h *Handlers) turn(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
-	// 1. Decode. An event that cannot be decoded, but names its chat and turn, is rejected (rejection.go): admit then
+	// 1. Decode. An event that cannot be decoded, but names its chat and turn, is rejected (end.go): admit then
 	// gets a turn with t.reject. Any other becomes a dead letter: a response needs their names.
 	event, err := body.Turn()
 	if err != nil {

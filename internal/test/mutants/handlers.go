@@ -110,7 +110,7 @@ func handlers() []Fault {
 		{
 			Name: "aside_under_later", Breaks: "acknowledges a deferred message whatever a later delivery holds",
 			Edits: []Edit{{
-				File: "handlers/acknowledge.go",
+				File: "handlers/takeover.go",
 				From: "case err != nil:\n\t\treturn h.redeliver(m, \"a later delivery may hold its turn\", err)",
 				To:   "case planted(\"aside_under_later\"): case err != nil:\n\t\treturn h.redeliver(m, \"a later delivery may hold its turn\", err)",
 			}},
@@ -119,7 +119,7 @@ func handlers() []Fault {
 		{
 			Name: "no_room_drops", Breaks: "acknowledges a message that waits and must not be deferred, without a record of it",
 			Edits: []Edit{{
-				File: "handlers/deferral.go",
+				File: "handlers/requeue.go",
 				From: `return inbound.Acked(), false`,
 				To:   `return inbound.Acked(), planted("no_room_drops")`,
 			}},
@@ -128,7 +128,7 @@ func handlers() []Fault {
 		{
 			Name: "room_ignored", Breaks: "defers messages however many are deferred already",
 			Edits: []Edit{{
-				File: "handlers/deferral.go",
+				File: "handlers/requeue.go",
 				From: `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 {`,
 				To:   `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 || planted("room_ignored") {`,
 			}},
