@@ -138,11 +138,7 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		return next, fmt.Errorf("collect: %w", err)
 	}
 	f.Left = in.CachedInfo().State.Msgs
-	kv, err := kvstore.Open(nc, space)
-	if err != nil {
-		return next, err
-	}
-	defer kv.Close()
+	kv := kvstore.Read(nc, space)
 	next.journal, err = eachMessage(ctx, js, space.TurnsStream(), since.journal, func(_ jetstream.Msg, seq uint64) error {
 		r, err := kv.At(ctx, seq)
 		if err == nil {
