@@ -141,6 +141,9 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 	if err != nil {
 		return AnswerDecision{}, err
 	}
+	if !t.oversized { // of which not all records are read
+		c.since = decided.Seq
+	}
 	v := AnswerDecision{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
 	switch {
 	case first || decided.Meta.Lease.Same(a.Lease):
@@ -156,12 +159,14 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answer Record) (decided Record, first bool, err error) {
 	if answer.Seq == 0 {
 		answer.Key = c.Key.Private(events.RecordAnswer, id)
-		_, rival, err := j.create(ctx, answer, generationOf(t.Claim))
-		if err != nil {
+		seq, rival, err := j.create(ctx, answer, generationOf(t.Claim))
+		switch {
+		case err != nil:
 			return Record{}, false, err
-		}
-		if first = rival == nil; !first {
+		case rival != nil:
 			answer = *rival
+		default:
+			answer.Seq, first = seq, true
 		}
 	}
 	if c.Ack == nil || answer.Err != nil {
@@ -179,7 +184,7 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 }
 
 // signal notifies the owner of the turn of a stored answer, expiry or cancel. The park record of the newest epoch decides
-// between an owner that holds the turn and one that has parked it. T was read after the answer was stored, so the newest
+// between an owner that holds the turn and one that has parked it. T shows the answer (Claim.since) or cancel, so the newest
 // epoch is one of t, or it begins later and its owner reads the answer when it begins.
 func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	if c.noWake {

@@ -34,6 +34,7 @@ type Claim struct {
 	Ack func(decided Record) ([]byte, error)
 
 	question string // of an answer or expiry
+	since    uint64 // sequence of the record that decides it: a read without that is stale
 	noWake   bool   // it decided nothing, so it wakes no owner
 }
 
@@ -121,12 +122,14 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides for a turn that was claimed before. T is an earlier read of it, or nil. If the sequence of the claim is
-// known (hold.Claim), the read has to show it: an older read may show the response of an earlier turn under the same key.
+// contend decides for a turn that was claimed before. T is an earlier read of it, or nil, which saves reading again what
+// never changes. The new read has to show the claim, if its sequence is known (hold.Claim): an older read may show the
+// response of an earlier turn under the same key. It has to show the answer whose message contends: an older read may not
+// show the newest epoch.
 func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
 		var err error
-		t, err = j.readSince(ctx, c.Key, hold.Claim, t)
+		t, err = j.readSince(ctx, c.Key, max(hold.Claim, c.since), t)
 		if err != nil {
 			return Decision{}, err
 		}

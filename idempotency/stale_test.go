@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -149,3 +150,47 @@ func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 }
 
 var errTired = errors.New("the store does not say")
+
+// staleOnce is a store whose next scan, after a record was created, gives the journal as it was at a sequence.
+type staleOnce struct {
+	*storetest.Memory
+
+	after string // key of the record
+	until uint64
+	lie   bool
+}
+
+func (s *staleOnce) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	seq, err := s.Memory.Create(ctx, r)
+	s.lie = s.lie || err == nil && r.Key == s.after
+	return seq, err
+}
+
+func (s *staleOnce) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
+	records, err := s.Memory.Scan(ctx, key, known)
+	if s.lie {
+		s.lie = false
+		return slices.DeleteFunc(records, func(r idempotency.Record) bool { return r.Seq > s.until }), err
+	}
+	return records, err
+}
+
+// An owner that was woken in epoch 1 parks in epoch 2. A read without epoch 2 would find the owner woken, and the answer
+// would continue nothing.
+func TestAnswerContinuesAParkedTurnThoughItsFirstReadIsStale(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewMemory()
+	h := owner(t, s, "replay")
+	asks(t, s, h, "a", "b")
+	answered(t, s, answerTo("a", "yes", 2, 1))
+	before := load(t, s)
+	takes(t, s, h, "a")
+	require.True(t, parks(t, s, &h, "b"))
+	require.Equal(t, 2, h.Epoch)
+
+	stale := &staleOnce{Memory: s, after: key.Public("ack", "b"), until: before.Records[len(before.Records)-1].Seq}
+	v, err := newJournal(stale).Answer(t.Context(), answerTo("b", "yes", 3, 1))
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, v.Action)
+	require.Equal(t, 3, v.Hold.Epoch)
+}
