@@ -19,7 +19,7 @@ agents:
   Buyer: {model: Offer}
   Lonely:
   Busy:
-  Faulty: {model: Broken}
+  Miswired: {model: Broken}
 models:
   Offer: {type: object, properties: {price: {type: number}}}
   Broken: {type: object, properties: {x: {type: nonsense}}}
@@ -31,7 +31,7 @@ tools:
   - {name: alone, agent: Lonely, kind: go}
   - {name: first, agent: Busy, kind: go, model: Bid}
   - {name: second, agent: Busy, kind: go, schema: {type: object, properties: {}}}
-  - {name: fault, agent: Faulty, kind: go}
+  - {name: misbound, agent: Miswired, kind: go}
   - {name: gone, agent: Ghost, file: missing.py}
   - {name: manual, agent: Manual, kind: go, auto: false}
 `
@@ -74,8 +74,8 @@ func TestResolveNamesTheReasonWhyNothingIsBound(t *testing.T) {
 		{"model without tool", "Shop", "Seller", "Spare", bindings.ErrNoBinding, "no tool is bound to it"},
 		{"unknown agent", "Shop", "Buyers", "", bindings.ErrNoBinding, `did you mean "Buyer"?`},
 		{"several tools", "Shop", "Busy", "", bindings.ErrNoBinding, "has several tools: the event must name the model"},
-		{"broken model", "Shop", "Faulty", "Broken", bindings.ErrNoBinding, `model "Broken" cannot be used (Shop/oneturn.yaml:9`},
-		{"broken model by agent", "Shop", "Faulty", "", bindings.ErrNoBinding, `model "Broken" cannot be used`},
+		{"broken model", "Shop", "Miswired", "Broken", bindings.ErrNoBinding, `model "Broken" cannot be used (Shop/oneturn.yaml:9`},
+		{"broken model by agent", "Shop", "Miswired", "", bindings.ErrNoBinding, `model "Broken" cannot be used`},
 		{"missing file", "Shop", "Ghost", "", bindings.ErrNoBinding, `tool gone of agent Ghost is not usable: Shop/oneturn.yaml:19: file "missing.py" not found`},
 		{"not automatic", "Shop", "Manual", "", bindings.ErrNoBinding, "not called automatically"},
 	}

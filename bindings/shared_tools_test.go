@@ -96,7 +96,7 @@ tools:
 - {name: by_hand, agent: A, kind: go, auto: false}
 - {use: place, agent: A, effect: none}
 - {use: "agent:critic", id: judge, agent: A, auto: false}
-- {name: faulty, agent: A, http: {url: "https://"}}
+- {name: unusable, agent: A, http: {url: "https://"}}
 -- V/oneturn.yaml --
 agents: {A: }
 tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
@@ -133,7 +133,7 @@ tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
 	}
 	for asked, want := range map[[2]string]string{
 		{"W", "runn"}:      `did you mean "run"?`,
-		{"W", "faulty"}:    "url names no host",
+		{"W", "unusable"}:    "url names no host",
 		{"", "broken"}:     "url has no scheme https",
 		{"", "run"}:        "name one of them: V/run, W/run",
 		{"", "only_her"}:   `did you mean "only_here"?`,
