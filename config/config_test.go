@@ -58,7 +58,7 @@ func load[T any](t *testing.T, args []string, vars map[string]string) (T, error)
 // file writes a config file.
 func file(t *testing.T, text string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "oneturn.yaml")
+	name := filepath.Join(t.TempDir(), "worker.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
@@ -193,21 +193,22 @@ func TestInvalidSettingsAreReportedTogetherWithAValueThatWorks(t *testing.T) {
 	var wrong *diag.Error
 	require.ErrorAs(t, err, &wrong)
 	for _, want := range []string{
-		`"slot" in ` + name + `:1: unknown setting; try slots`,
-		`"soft-stop" in ` + name + `:2: unknown setting; try soft_stop`,
+		`"slot" in ` + name + `:1: unknown setting; did you mean slots?`,
+		`"soft-stop" in ` + name + `:2: unknown setting; did you mean soft_stop?`,
 		`"pool" in ` + name + `:3: is neither a plain value nor a list`,
 		`python_pool in ` + name + `:4: 0 is outside 1 to 256; try python_pool: 4`,
 		`http in ` + name + `:5: "localhost" is not HOST:PORT; try http: 127.0.0.1:8080`,
-		`"http" in ` + name + `:6: stands in the file twice`,
+		`"http" in ` + name + `:6: is in the file twice`,
 		`"store" in ` + name + `:7: is neither a plain value`,
 		`--tool-timeout: -1s is outside 1ms to 24h; try --tool-timeout=60s`,
-		`--watch: "maybe" is neither true nor false; try --watch=true`,
+		`--watch: "maybe" is neither true nor false; --watch is a switch: use it without a value`,
 		`--log-level: "loud" is none of debug, info, warn, error; try --log-level=info`,
 		`ONETURN_ACK_WAIT: invalid duration "30"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
 	require.Len(t, wrong.Findings, 11)
+	require.NotContains(t, err.Error(), "try name ")
 }
 
 func TestBrokenFilesAreRefused(t *testing.T) {
@@ -235,6 +236,30 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 	}
 }
 
+func TestSwitchWithANumberNamesTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	_, err := load[config.Publisher](t, []string{"--wait=5"}, nil)
+	require.EqualError(t, err, `configuration: --wait: "5" is neither true nor false; `+
+		`--wait is a switch: use it without a value, and set the time limit with --timeout, for example --timeout=1m`)
+	_, err = load[config.Publisher](t, nil, map[string]string{"ONETURN_WAIT": "5"})
+	require.ErrorContains(t, err, `ONETURN_WAIT: "5" is neither true nor false; try ONETURN_WAIT=false`)
+}
+
+func TestManifestAsConfigFileIsReportedAsSuch(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"workflow: Hello\nagents: {A: {}}\n", "models: {M: {type: object}}\ntools: []\n", "tools:\n- {name: a, file: a.py}\n", "servers: {}\n",
+	} {
+		name := file(t, text)
+		_, err := load[config.Worker](t, []string{"--config", name}, nil)
+		require.ErrorContains(t, err, name+":")
+		require.ErrorContains(t, err, ": this is a workflow manifest, not a config file; pass the folder that holds its workflow folder with --workflows, and omit --config")
+		var wrong *diag.Error
+		require.ErrorAs(t, err, &wrong)
+		require.Len(t, wrong.Findings, 1, "its keys are not reported one by one")
+	}
+}
+
 func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -248,7 +273,7 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"wildcard pool":      {[]string{"--pool=a.>"}, "--pool: "},
 		"short retention":    {[]string{"--retention=24h"}, "try --retention=193h0m0s"},
 		"open server":        {[]string{"--listen=0.0.0.0:4222"}, "try --listen=127.0.0.1:4222"},
-		"no address":         {[]string{"--listen="}, "--listen: names no address"},
+		"no address":         {[]string{"--listen="}, `--listen: "" is not HOST:PORT; try --listen=127.0.0.1:4222`},
 		"half a password":    {[]string{"--nats-user=u"}, "--nats-user: and the password belong together"},
 		"half a sign-in":     {[]string{"--listen-user=u"}, "--listen-password belong together"},
 		"store elsewhere":    {[]string{"--nats=nats://a", "--store=x"}, "--store: belongs to the embedded server"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,7 +26,7 @@ type fileEntry struct {
 // of other commands are accepted, so that one file can serve all; unknown ones are problems.
 func parseFile(name string, data []byte) (map[string]fileEntry, []diag.Finding) {
 	whole := func(message string) []diag.Finding {
-		return []diag.Finding{invalid(name, message, "a file with lines like slots: 256")}
+		return []diag.Finding{invalid(name, message, "write one setting per line, for example slots: 256")}
 	}
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -46,7 +47,24 @@ func parseFile(name string, data []byte) (map[string]fileEntry, []diag.Finding) 
 	if root.Kind != yaml.MappingNode {
 		return nil, whole("is not a mapping of keys to values")
 	}
+	if key := manifestKey(root); key != nil {
+		return nil, []diag.Finding{invalid(fmt.Sprintf("%.60q in %s:%d", key.Value, name, key.Line), "this is a workflow manifest, not a config file",
+			"pass the folder that holds its workflow folder with --workflows, and omit --config")}
+	}
 	return parseEntries(name, root)
+}
+
+// manifestKey returns the first key of a mapping that only workflow manifests have, nil without one.
+func manifestKey(root *yaml.Node) *yaml.Node {
+	manifest := []string{"agents", "models", "servers", "defaults", "on_key_reuse"}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		listsTools := key.Value == "tools" && value.Kind == yaml.SequenceNode // a scalar is a misspelt setting
+		if slices.Contains(manifest, key.Value) || listsTools {
+			return key
+		}
+	}
+	return nil
 }
 
 func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Finding) {
@@ -62,13 +80,13 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Fi
 		texts, ok := scalars(value)
 		switch {
 		case near != key.Value && near != "":
-			problems = append(problems, invalid(setting, "unknown setting", near+" (did you mean it?)"))
+			problems = append(problems, invalid(setting, "unknown setting", "did you mean "+near+"?"))
 		case near == "":
-			problems = append(problems, invalid(setting, "unknown setting", "a key of docs/configuration.md, for example slots"))
+			problems = append(problems, invalid(setting, "unknown setting", "use a key of docs/configuration.md, for example slots"))
 		case twice:
-			problems = append(problems, invalid(setting, "stands in the file twice", "keeping one of them"))
+			problems = append(problems, invalid(setting, "is in the file twice", "keep one of them"))
 		case !ok:
-			problems = append(problems, invalid(setting, "is neither a plain value nor a list of them", key.Value+": VALUE"))
+			problems = append(problems, invalid(setting, "is neither a plain value nor a list of them", "write "+key.Value+": VALUE"))
 		default:
 			entries[key.Value] = fileEntry{texts, at}
 		}

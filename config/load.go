@@ -107,7 +107,7 @@ func (f field) typeName() string {
 
 // source is where a value comes from.
 type source struct {
-	name  string // how people write it: "--slots", "ONETURN_SLOTS", "slots in oneturn.yaml:3"
+	name  string // how people write it: "--slots", "ONETURN_SLOTS", "slots in worker.yaml:3"
 	texts []string
 	fix   string // format of the fix, takes the value: "--slots=%s"
 }
@@ -116,7 +116,7 @@ type source struct {
 // environment, then the flags of fs that were given. fs may be nil; env is [os.LookupEnv] in a
 // command. An empty variable counts as not set. The error is a *[diag.Error] that lists everything that
 // is wrong; each finding has as Field the setting as it was written: "--slots", "ONETURN_SLOTS",
-// "slots in oneturn.yaml:3". No text contains a secret.
+// "slots in worker.yaml:3". No text contains a secret.
 func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 	v, err := structOf(cfg)
 	if err != nil {
@@ -137,10 +137,14 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		if !given {
 			continue
 		}
-		if wrong := f.set(src.texts...); wrong != "" {
-			problems = append(problems, invalid(src.name, wrong, fmt.Sprintf(src.fix, f.works())))
-		}
 		flagged[f.flag] = fs != nil && fs.Changed(f.flag)
+		switch wrong := f.set(src.texts...); {
+		case wrong == "":
+		case flagged[f.flag] && f.typeName() == "bool":
+			problems = append(problems, invalid(src.name, wrong, f.switchFix()))
+		default:
+			problems = append(problems, invalidValue(src.name, wrong, fmt.Sprintf(src.fix, f.works())))
+		}
 	}
 	if len(problems) == 0 {
 		problems = append(problems, validate(cfg, fields, flagged)...)
@@ -149,6 +153,15 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		return &diag.Error{Op: "configuration", Findings: problems}
 	}
 	return nil
+}
+
+// switchFix is the fix for a switch with a value that it does not take.
+func (f field) switchFix() string {
+	fix := fmt.Sprintf("--%s is a switch: use it without a value", f.flag)
+	if f.limit != "" {
+		fix += fmt.Sprintf(", and set the time limit with --%[1]s, for example --%[1]s=1m", f.limit)
+	}
+	return fix
 }
 
 // source returns the winning source of f.
@@ -198,7 +211,7 @@ func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)
 	name := src.texts[0]
 	data, err := readLimited(name)
 	if err != nil {
-		return nil, []diag.Finding{invalid(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or omit "+src.name)}
+		return nil, []diag.Finding{invalid(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file, or omit "+src.name)}
 	}
 	return parseFile(name, data)
 }

@@ -5,6 +5,9 @@ import (
 	"log/slog"
 )
 
+// Logger writes to w as the settings specify.
+func (o *Output) Logger(w io.Writer) *slog.Logger { return Logger(o.LogLevel, o.LogsAsJSON, w) }
+
 // Logger writes to w as text or JSON. Level is one of debug, info, warn and error; anything
 // else is info.
 func Logger(level string, asJSON bool, w io.Writer) *slog.Logger {

@@ -11,31 +11,72 @@ import (
 // prefix begins the names of all variables.
 const prefix = "ONETURN_"
 
-// Misspelt returns the variables of an environment, as [os.Environ] gives it, that set nothing and are
-// nearly a setting of cfg, a pointer to a settings struct, and that setting: "ONETURN_WORKFLOW" →
-// "ONETURN_WORKFLOWS". Other variables with the prefix are left alone: they may belong to tools.
-func Misspelt(environ []string, cfg any) map[string]string {
-	v, err := structOf(cfg)
-	if err != nil {
-		return nil
+// otherVariables lists variables without the prefix that are not in the settings of this package: settings of
+// single commands of publisher and turnctl, and variables of builds for tests.
+//
+//nolint:gochecknoglobals // a read-only list
+var otherVariables = []string{
+	"APP", "CHAT", "COUNT", "DEEP", "LIVE", "NO_MSG_ID", "REASON", "REPEAT", "RUN", "STRICT", "TRACE", "TURN", "USER", "VERBOSE", "WORKFLOW",
+	"FAILPOINTS", "FAILPOINT_LOG", "MUTANT", "TEST_PRIVATE", "DEMO_TEST_ROLE",
+}
+
+// UnknownVariable is a variable with the prefix ONETURN_ that sets nothing.
+type UnknownVariable struct {
+	Name  string
+	Meant string // the variable that was probably meant, "" if none is similar
+}
+
+// UnknownVariables returns the variables of an environment, as [os.Environ] gives it, that begin with ONETURN_
+// and set nothing. Meant is a setting of cfgs, pointers to the settings of the command that runs, if one is
+// similar, else one of another command. Variables that --tool-env passes to tools are known, and so are
+// passwords that a file with accounts names.
+func UnknownVariables(environ []string, cfgs ...any) []UnknownVariable {
+	var names, passed []string
+	for _, cfg := range cfgs {
+		v, err := structOf(cfg)
+		if err != nil {
+			continue
+		}
+		names = append(names, namesOf(v)...)
+		for _, f := range fieldsOf(v) {
+			if list, ok := reflect.TypeAssert[[]string](f.value); ok && f.flag == "tool-env" {
+				passed = append(passed, list...)
+			}
+		}
 	}
-	names := namesOf(v)
-	known := slices.Clone(names)
+	shared := slices.Clone(names)
 	for _, other := range []any{Worker{}, Publisher{}, Turnctl{}, Accounts{}, Provision{}} {
-		known = append(known, namesOf(reflect.ValueOf(other))...)
+		shared = append(shared, namesOf(reflect.ValueOf(other))...)
 	}
-	found := map[string]string{}
+	var unknown []UnknownVariable
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		short, ours := strings.CutPrefix(name, prefix)
-		if !ours || slices.Contains(known, short) {
+		if !ours || slices.Contains(shared, short) || matches(name, passed) {
 			continue
 		}
-		if meant := nearest.Of(short, names, nearest.Rule{Edits: func(word, _ string) int { return max(1, len(word)/5) }}); meant != "" { //nolint:mnd // a fifth of the letters
-			found[name] = prefix + meant
+		meant := closestVariable(short, names)
+		if meant == "" && (slices.Contains(otherVariables, short) || strings.HasSuffix(short, "_PASSWORD")) {
+			continue
 		}
+		if meant == "" {
+			meant = closestVariable(short, shared)
+		}
+		if meant != "" {
+			meant = prefix + meant
+		}
+		unknown = append(unknown, UnknownVariable{name, meant})
 	}
-	return found
+	slices.SortFunc(unknown, func(a, b UnknownVariable) int { return strings.Compare(a.Name, b.Name) })
+	return unknown
+}
+
+// matches reports whether a name is in a list of names, and of prefixes with a star.
+func matches(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		begin, star := strings.CutSuffix(pattern, "*")
+		return name == pattern || star && strings.HasPrefix(name, begin)
+	})
 }
 
 // namesOf lists the variables of a settings struct, without the prefix.
@@ -46,6 +87,11 @@ func namesOf(cfg reflect.Value) []string {
 		names[i] = strings.TrimPrefix(f.env(), prefix)
 	}
 	return names
+}
+
+// closestVariable returns the variable that word was probably meant to be, or "".
+func closestVariable(word string, names []string) string {
+	return nearest.Of(word, names, nearest.Rule{Edits: func(word, _ string) int { return max(1, len(word)/5) }}) //nolint:mnd // a fifth of the letters
 }
 
 // closestSetting returns the setting that word was probably meant to be, or "". A setting means itself.

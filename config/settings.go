@@ -28,7 +28,7 @@ type Output struct {
 	Format     string `flag:"output" short:"o" default:"text" enum:"text,json" help:"Format of what the command prints."`
 	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines on standard error. Levels log ids and sizes, never payloads; debug has the phases of every call."`
 	LogsAsJSON bool   `flag:"logs-as-json" env:"LOGS_AS_JSON" default:"false" help:"Log lines as JSON instead of text."`
-	File       string `flag:"config" example:"oneturn.yaml" help:"Config file, YAML or JSON. One file can serve all commands: each takes its own keys."`
+	File       string `flag:"config" example:"worker.yaml" help:"Config file, YAML or JSON. One file can serve all commands: each takes its own keys."`
 }
 
 // Worker configures cmd/worker.
@@ -84,7 +84,7 @@ type Publisher struct {
 	Output
 
 	Pool    string        `flag:"pool" default:"default" help:"Pool of workers that the turns are published to."`
-	Wait    bool          `flag:"wait" default:"false" help:"Wait for the outcome of each turn and print it."`
+	Wait    bool          `flag:"wait" default:"false" limit:"timeout" help:"Wait for the outcome of each turn and print it. --timeout limits the wait."`
 	Timeout time.Duration `flag:"timeout" default:"90s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included: by default half a minute more than the default of --tool-timeout."`
 }
 

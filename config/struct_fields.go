@@ -23,6 +23,7 @@ type field struct {
 	enum                       []string // the allowed values
 	min, max                   string
 	kind                       string // "address": HOST:PORT
+	limit                      string // the flag with the time limit of what a switch turns on
 	off                        bool   // "off" means empty
 	embedded                   bool   // belongs to the embedded server
 }
@@ -64,7 +65,7 @@ func fieldsOf(cfg reflect.Value) []field {
 		f := field{
 			value: cfg.Field(i), flag: name, short: sf.Tag.Get("short"), help: sf.Tag.Get("help"), example: sf.Tag.Get("example"),
 			def: def, hasDefault: hasDefault, alias: sf.Tag.Get("env"),
-			min: sf.Tag.Get("min"), max: sf.Tag.Get("max"), kind: sf.Tag.Get("kind"),
+			min: sf.Tag.Get("min"), max: sf.Tag.Get("max"), kind: sf.Tag.Get("kind"), limit: sf.Tag.Get("limit"),
 			off: sf.Tag.Get("off") == "true", embedded: sf.Tag.Get("embedded") == "true",
 		}
 		if enum := sf.Tag.Get("enum"); enum != "" {

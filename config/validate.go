@@ -16,9 +16,14 @@ import (
 // retentionMargin is rule 11's hour, see package provision.
 const retentionMargin = time.Hour
 
-// invalid is a finding about a setting; works is the smallest value that works.
-func invalid(setting, message, works string) diag.Finding {
-	return diag.Finding{Severity: diag.SeverityError, Field: setting, Message: message, Fix: "try " + works}
+// invalid is a finding about a setting; fix is a sentence that begins with a verb.
+func invalid(setting, message, fix string) diag.Finding {
+	return diag.Finding{Severity: diag.SeverityError, Field: setting, Message: message, Fix: fix}
+}
+
+// invalidValue is [invalid] with the setting as it works as its fix, for example "--slots=256".
+func invalidValue(setting, message, works string) diag.Finding {
+	return invalid(setting, message, "try "+works)
 }
 
 // checkAddress returns what is wrong with HOST:PORT.
@@ -44,7 +49,7 @@ func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
-				problems = append(problems, invalid("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omitting one of them"))
+				problems = append(problems, invalid("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omit one of them"))
 			}
 		}
 		return problems
@@ -68,12 +73,12 @@ func (n *NATS) validate() []diag.Finding {
 			problems = append(problems, invalid(setting, message, fix))
 		}
 	}
-	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "omitting one of them")
-	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "omitting one of them")
-	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password belong together", "ONETURN_NATS_USER=oneturn ONETURN_NATS_PASSWORD=...")
-	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "--tls-cert=cert.pem --tls-key=key.pem")
+	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "omit one of them")
+	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "omit one of them")
+	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password belong together", "set both, ONETURN_NATS_USER and ONETURN_NATS_PASSWORD, or neither")
+	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "set both, for example --tls-cert=cert.pem --tls-key=key.pem")
 	if _, err := subjects.New(n.Prefix); err != nil {
-		add(true, "--prefix", err.Error(), "--prefix="+subjects.DefaultPrefix)
+		problems = append(problems, invalidValue("--prefix", err.Error(), "--prefix="+subjects.DefaultPrefix))
 	}
 	return problems
 }
@@ -82,11 +87,11 @@ func checkPools(flag string, pools ...string) []diag.Finding {
 	var problems []diag.Finding
 	for _, pool := range pools {
 		if err := subjects.CheckPool(pool); err != nil {
-			problems = append(problems, invalid(flag, err.Error(), flag+"="+subjects.DefaultPool))
+			problems = append(problems, invalidValue(flag, err.Error(), flag+"="+subjects.DefaultPool))
 		}
 	}
 	if len(pools) == 0 {
-		problems = append(problems, invalid(flag, "names no pool", flag+"="+subjects.DefaultPool))
+		problems = append(problems, invalidValue(flag, "names no pool", flag+"="+subjects.DefaultPool))
 	}
 	return problems
 }
@@ -97,7 +102,7 @@ func checkRetention(retention, life, age time.Duration) []diag.Finding {
 	if retention >= least {
 		return nil
 	}
-	return []diag.Finding{invalid(
+	return []diag.Finding{invalidValue(
 		"--retention", retention.String()+" is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
 		"--retention="+least.String(),
 	)}
@@ -109,26 +114,26 @@ func (w *Worker) checkStoreMax() []diag.Finding {
 	if w.StoreMax < 0 || w.StoreMax >= least {
 		return nil
 	}
-	return []diag.Finding{invalid("--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB")}
+	return []diag.Finding{invalidValue("--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB")}
 }
 
 // checkListen keeps an open server from having no password.
 func (w *Worker) checkListen() []diag.Finding {
 	if (w.ListenUser == "") != (w.ListenPassword == "") {
-		return []diag.Finding{invalid("--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=...")}
+		return []diag.Finding{invalid("--listen-user", "and --listen-password belong together", "set both, ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or neither")}
 	}
 	if w.Accounts != "" && w.ListenUser != "" {
-		return []diag.Finding{invalid("--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts="+w.Accounts)}
+		return []diag.Finding{invalid("--accounts", "and --listen-user are mutually exclusive: the file names the users", "omit one of them")}
 	}
 	host, port, err := net.SplitHostPort(w.Listen)
 	if err != nil {
-		return []diag.Finding{invalid("--listen", "names no address", "--listen=127.0.0.1:4222")}
+		return []diag.Finding{invalidValue("--listen", strconv.Quote(w.Listen)+" is not HOST:PORT", "--listen=127.0.0.1:4222")}
 	}
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" || w.Accounts != "" {
 		return nil
 	}
-	return []diag.Finding{invalid(
+	return []diag.Finding{invalidValue(
 		"--listen", strconv.Quote(w.Listen)+" is open to the network and has no password",
 		"--listen="+net.JoinHostPort("127.0.0.1", port)+", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
 	)}

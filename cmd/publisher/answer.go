@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/nearest"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // Answering: answerQuestion reads the answer, finds the question with the help of a worker (answer) or, if none
@@ -48,7 +49,9 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 			"runs, the question is read from the journal, which needs the permission to read it.\n\n" +
 			"With --wait the end of the turn is printed too, as by publish, after the answer is accepted; further questions\n" +
 			"of the turn are reported meanwhile.\n\n" +
-			"Exit codes: 0 the status is 200 or 202; 1 another status, or the answer was not published; 2 wrong usage.",
+			"Exit codes, without --wait: 0 the status is 200 or 202; 1 the status is another one, or the answer was not published.\n" +
+			"With --wait: 0 the status is 200 or 202 and the turn has ended, also with a failure (its outcome is printed); 1 the status is\n" +
+			"another one, or the turn had not ended within --timeout. Both: 2 wrong usage or configuration.",
 		Example: "  publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}'\n  publisher answer chat-42 turn-7/key --user ada < key.json",
 		Args:    oneAnswer,
 	}, env, func(cmd *cobra.Command, args []string) error {
@@ -59,9 +62,9 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 // oneAnswer requires a question, and at most one answer.
 func oneAnswer(_ *cobra.Command, args []string) error {
 	const least, most = 2, 3
-	if len(args) < least || len(args) > most {
-		return cli.Usagef("answer: a question is required: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
-			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl questions ls lists open questions)")
+	if len(args) < least || len(args) > most { // the arguments may be secret: they are not printed
+		return cli.Usagef("answer: a question is required: publisher answer CHAT TOOL_CALL_ID [JSON], and not %s, for example "+
+			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl questions ls lists open questions)", plural.Of(len(args), "argument"))
 	}
 	if _, _, ok := events.ParseQuestionID(args[1]); !ok { // perhaps the answer, which may be secret: it is not printed
 		return cli.Usagef("answer: invalid TOOL_CALL_ID: use for example turn-7/1: publisher answer CHAT TOOL_CALL_ID [JSON]")

@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +31,9 @@ func cancelCommand(env cli.Lookup) *cobra.Command {
 		Short: "Request the cancellation of a turn",
 		Long: "cancel requests the end of a turn. A turn that no worker has claimed ends without its tool, also if\n" +
 			"it is published after the request; a running turn is stopped, and its effect may have happened; an\n" +
-			"ended turn does not change. With --wait the end of the turn is printed as by publish, and the exit\n" +
-			"code is 0 for every outcome.",
+			"ended turn does not change. With --wait the end of the turn is printed as by publish.\n\n" +
+			"Exit codes, without --wait: 0 the request was published, 1 it was not. With --wait: 0 the turn has ended, with any outcome;\n" +
+			"1 the request was not published, or the turn had not ended within --timeout. Both: 2 wrong usage or configuration.",
 		Example: "  publisher cancel hello hello-2 --reason 'the user left'",
 	}, env, func(cmd *cobra.Command, args []string) error {
 		if err := what.name(args); err != nil {
@@ -48,7 +50,20 @@ func (t *cancelSettings) name(args []string) error {
 	case len(args) == 2 && args[0] != "" && args[1] != "" && t.Chat == "" && t.Turn == "": //nolint:mnd // CHAT TURN
 		t.Chat, t.Turn = args[0], args[1]
 	default:
-		return cli.Usagef("cancel: one turn is required: publisher cancel CHAT TURN, or --chat CHAT --turn TURN")
+		var given []string
+		for _, arg := range args {
+			given = append(given, cli.ShellWord(arg))
+		}
+		for _, flag := range [][2]string{{"--chat", t.Chat}, {"--turn", t.Turn}} {
+			if flag[1] != "" {
+				given = append(given, flag[0]+" "+cli.ShellWord(flag[1]))
+			}
+		}
+		const usage = "cancel: one turn is required: publisher cancel CHAT TURN, or --chat CHAT --turn TURN"
+		if len(given) == 0 {
+			return cli.Usagef("%s", usage)
+		}
+		return cli.Usagef("%s (given: %.200s)", usage, strings.Join(given, " "))
 	}
 	return nil
 }

@@ -2,11 +2,11 @@
 //
 //	publisher publish turns.jsonl --wait
 //	publisher answer CHAT TOOL_CALL_ID JSON
-//	publisher cancel --chat CHAT --turn TURN
+//	publisher cancel CHAT TURN
 //	publisher example > turns.jsonl
 //
-// Exit codes: 0 if everything was published and, with --wait, every turn succeeded; 1 if not; 2 for wrong
-// usage or configuration; 130 if a second signal ended it.
+// Exit codes: 0 success, 1 failure (the help of each command specifies what succeeds, with and without --wait), 2 wrong
+// usage or configuration, 130 ended by a second signal.
 //
 // # Files
 //

@@ -29,8 +29,8 @@ func command(env cli.Lookup) *cobra.Command {
 		Use:   "publisher",
 		Short: "Publish agent turns, answer their questions, and wait for their outcomes",
 		Long: "publisher sends agent turns to the workers, can wait for their outcomes, and answers the questions of tools.\n\n" +
-			"Exit codes: 0 everything was published and, with --wait, every turn succeeded, or the\n" +
-			"answer was accepted; 1 otherwise; 2 wrong usage or configuration; 130 ended by a second signal.",
+			"Exit codes: 0 success; 1 failure; 2 wrong usage or configuration; 130 ended by a second signal.\n" +
+			"What succeeds, with and without --wait: publisher publish --help, publisher answer --help.",
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ func publishCommand(env cli.Lookup) *cobra.Command {
 			"A receipt is printed for each turn. With --wait one JSON line per turn is printed instead, in the order in which\n" +
 			"they end, with\n" +
 			"turn, chat_id, tool_call_id, status, success, code, content, payload, context_keys, attempts, duration_ms.\n\n" +
-			"Exit codes: 0 everything was published and, with --wait, every turn succeeded; 1 otherwise.",
+			"Exit codes, without --wait: 0 every turn was published, 1 at least one was not. With --wait: 0 every turn was published, ended\n" +
+			"and succeeded; 1 at least one was not published, failed, or had not ended within --timeout. Both: 2 wrong usage or configuration.",
 		Example: "  publisher example | publisher publish - --wait\n  publisher publish turns.jsonl -o json",
 		Args:    someFiles,
 	}, env, func(cmd *cobra.Command, files []string) error {
@@ -60,6 +62,14 @@ func someFiles(_ *cobra.Command, files []string) error {
 	return nil
 }
 
+// unreadable is the error for a file that cannot be read, with the fix.
+func unreadable(name string, err error) error {
+	if path := new(fs.PathError); errors.As(err, &path) {
+		err = path.Err
+	}
+	return cli.Usagef("publish: cannot read %q: %w: name a file of turns, or - for standard input (publisher example prints turns to begin with)", name, err)
+}
+
 // clientName is the name of the connection on the server.
 const clientName = "oneturn-publisher"
 
@@ -69,7 +79,7 @@ const maxPending = 256
 func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more publishSettings, files []string) error {
 	for _, name := range files { // before a server is connected
 		if _, err := os.Stat(name); err != nil && name != "-" {
-			return cli.Usagef("publish: %w", err)
+			return unreadable(name, err)
 		}
 	}
 	stderr := cli.Locked(cmd.ErrOrStderr())
@@ -102,7 +112,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more publishSetting
 // open connects. It reports on stderr, once, that no worker answers, and the questions of turns that are
 // waited for; several goroutines write to stderr.
 func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
-	nc, err := config.Connect(cfg.NATS, clientName, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr))
+	nc, err := config.Connect(cfg.NATS, clientName, cfg.Logger(stderr))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +159,7 @@ func (p *publication) file(ctx context.Context, name string, stdin io.Reader) er
 	} else {
 		f, err := os.Open(name)
 		if err != nil {
-			return cli.Usagef("open input: %w", err)
+			return unreadable(name, err)
 		}
 		defer f.Close()
 		in = f

@@ -36,7 +36,7 @@ func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr)
+	logger := cfg.Logger(a.stderr)
 	nc, err := config.Connect(cfg.NATS, "turnctl", logger, nats.Timeout(min(cfg.Timeout, longestDial)))
 	if err != nil {
 		return nil, err

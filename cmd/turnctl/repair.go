@@ -77,7 +77,7 @@ the turn was not found.`,
 			return err
 		}
 		defer s.close()
-		out, err := s.repair(ctx, &want, one, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr))
+		out, err := s.repair(ctx, &want, one, cfg.Logger(a.stderr))
 		if err != nil && (out == nil || len(out.Turns) == 0) {
 			return err
 		}

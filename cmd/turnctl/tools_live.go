@@ -84,7 +84,7 @@ type box struct {
 
 // newBox makes the toolbox of a folder, with a connection to NATS if one of the bindings needs it.
 func (a *app) newBox(dir string, cfg *toolSettings, all []*bindings.Binding) *box {
-	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr)
+	logger := cfg.Logger(a.stderr)
 	b := &box{logger: logger, disconnect: func() {}}
 	o := toolbox.Options{
 		Python: python.Options{Root: dir, Interpreter: cfg.Python, Env: cfg.ToolEnv, Size: 1, Logger: logger},

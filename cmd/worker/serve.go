@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -29,10 +28,7 @@ const clientName = "oneturn-worker"
 
 // serve runs a worker until ctx ends or a permanent failure.
 func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stderr io.Writer) (err error) {
-	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
-	for name, meant := range config.Misspelt(os.Environ(), cfg) {
-		logger.Warn("unknown environment variable, similar to a setting", "variable", name, "did_you_mean", meant)
-	}
+	logger := cfg.Logger(stderr)
 	if err := cli.CheckFolder(cfg.Workflows); err != nil {
 		return cli.Usagef("--workflows: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"log" //nolint:depguard // to silence it
+	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,9 +71,30 @@ func Command(c *cobra.Command, env Lookup, do func(c *cobra.Command, args []stri
 		if err != nil {
 			return err
 		}
+		warnUnknownVariables(c.ErrOrStderr(), settings)
 		return failed(do(c, args))
 	}
 	return c
+}
+
+// warnUnknownVariables logs the variables of the environment that set nothing.
+func warnUnknownVariables(stderr io.Writer, settings []any) {
+	for _, s := range settings {
+		out, ok := s.(interface {
+			Logger(w io.Writer) *slog.Logger
+		})
+		if !ok {
+			continue
+		}
+		for _, v := range config.UnknownVariables(os.Environ(), settings...) {
+			fix := "see docs/configuration.md for the variables"
+			if v.Meant != "" {
+				fix = "did you mean " + v.Meant + "?"
+			}
+			out.Logger(stderr).Warn("unknown environment variable: it sets nothing", "variable", v.Name, "fix", fix)
+		}
+		return
+	}
 }
 
 // wrapHelp breaks the help of a command and of its subcommands into lines of [Width].
