@@ -99,6 +99,6 @@
 //     events/answer.go, events/event_kinds.go; the older names of events under compat.events: events/live_events.go, published by
 //     handlers/answer.go
 //   - texts and status of responses: failed and success in internal/engine/outcome.go
-//   - silence on failures under compat.silent: CompatSilent in handlers/turn.go
+//   - silence on failures under compat.silent: CompatSilent in handlers/end.go
 //   - turn keys that are used again: on_key_reuse in manifest.go, RunOnKeyReuse in handlers/claim.go
 package bindings

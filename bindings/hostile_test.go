@@ -20,7 +20,7 @@ import (
 // good is a second workflow next to a hostile one: it must work whatever the other does.
 const good = "agents: {A: }\ntools: [{name: greet, agent: A, kind: go}]\n"
 
-// H12: see docs/violations.md.
+// H12: see docs/faults.md.
 func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, text, want string }{
@@ -107,7 +107,7 @@ func TestUnreadableManifestIsNamedWhenATurnNeedsIt(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be read")
 }
 
-// H12: see docs/violations.md.
+// H12: see docs/faults.md.
 func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, want string }{

@@ -7,7 +7,7 @@ import (
 
 // Canonical is JSON that [AppendJSON] has written and that is nested at most [MaxDataDepth]
 // deep, so that it fits into every event. [Encode] and [AppendJSON] copy it as it is: it comes
-// from [Canonicalize] or [Seal] only, never from outside.
+// from [Canonicalize] or [CanonicalData] only, never from outside.
 type Canonical json.RawMessage
 
 // MarshalJSON implements json.Marshaler.
@@ -27,7 +27,7 @@ func Canonicalize(v any, room int) (Canonical, error) {
 	return appendValue(make([]byte, 0, room), v, dataDepth)
 }
 
-// Seal returns t.Data as canonical JSON and the fingerprint of t, which is equal for two
+// CanonicalData returns t.Data as canonical JSON and the fingerprint of t, which is equal for two
 // events of one turn that ask for the same: sha256 of the canonical JSON of
 // [workflow, agent, model, structured_data], numbers as written. Key order, white space and
 // the generation of the names do not change it. Room is a guess of the size in bytes, such as
@@ -35,22 +35,22 @@ func Canonicalize(v any, room int) (Canonical, error) {
 //
 // Both are zero if t.Data is not a value tree or nested over [MaxDataDepth]: [EncodeTurn]
 // refuses such data and [DecodeTurn] never returns it.
-func Seal(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
-	return seal(t, room, "")
+func CanonicalData(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
+	return canonicalData(t, room, "")
 }
 
-// Seal is [Seal] for the turn that m.Turn has returned, unchanged. Data that came as canonical JSON,
+// CanonicalData is [CanonicalData] for the turn that m.Turn has returned, unchanged. Data that came as canonical JSON,
 // as [EncodeTurn] sends it, is taken as it is.
-func (m *Message) Seal(t *StructuredOutputReady) (Canonical, [sha256.Size]byte) {
-	if m.sealed == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
-		return Seal(t, m.size)
+func (m *Message) CanonicalData(t *StructuredOutputReady) (Canonical, [sha256.Size]byte) {
+	if m.canonical == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
+		return CanonicalData(t, m.size)
 	}
 	const names = 128
-	return seal(t, names+len(m.sealed), m.sealed)
+	return canonicalData(t, names+len(m.canonical), m.canonical)
 }
 
-// seal is [Seal] with the data as canonical JSON, or "" when that is still to be written.
-func seal(t *StructuredOutputReady, room int, sealed string) (Canonical, [sha256.Size]byte) {
+// canonicalData is [CanonicalData] with the data as canonical JSON, or "" when that is still to be written.
+func canonicalData(t *StructuredOutputReady, room int, known string) (Canonical, [sha256.Size]byte) {
 	b := append(make([]byte, 0, room), '[')
 	for _, name := range [...]string{t.Workflow, t.Agent, t.Model} {
 		var err error
@@ -60,7 +60,7 @@ func seal(t *StructuredOutputReady, room int, sealed string) (Canonical, [sha256
 		b = append(b, ',')
 	}
 	start := len(b)
-	if b = append(b, sealed...); sealed == "" {
+	if b = append(b, known...); known == "" {
 		var err error
 		if b, err = appendValue(b, t.Data, dataDepth); err != nil {
 			return nil, [sha256.Size]byte{}
@@ -71,9 +71,9 @@ func seal(t *StructuredOutputReady, room int, sealed string) (Canonical, [sha256
 	return Canonical(b[start:end:end]), sha256.Sum256(b)
 }
 
-// Fingerprint is the fingerprint of [Seal].
+// Fingerprint is the fingerprint of [CanonicalData].
 func Fingerprint(t *StructuredOutputReady) [sha256.Size]byte {
 	const usual = 1024
-	_, fingerprint := Seal(t, usual)
+	_, fingerprint := CanonicalData(t, usual)
 	return fingerprint
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-func TestSealGivesTheDataAndItsFingerprint(t *testing.T) {
+func TestCanonicalDataComesWithItsFingerprint(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{`{ "b" : [1.0, {"é": null}], "a":"\u0041\n" }`, `{}`, `null`, `[]`, `"x"`, `-0`, nest(events.MaxDataDepth)} {
 		for _, room := range []int{0, 1, 4096} {
 			turn := &events.StructuredOutputReady{Workflow: `W"`, Agent: "A", Data: mustDecode(t, data)}
-			sealed, fingerprint := events.Seal(turn, room)
-			require.Equal(t, mustAppend(t, turn.Data), string(sealed), data)
+			canonical, fingerprint := events.CanonicalData(turn, room)
+			require.Equal(t, mustAppend(t, turn.Data), string(canonical), data)
 			whole := mustAppend(t, []any{turn.Workflow, turn.Agent, turn.Model, turn.Data})
 			require.Equal(t, sha256.Sum256([]byte(whole)), fingerprint, data)
 			require.Equal(t, fingerprint, events.Fingerprint(turn), data)
@@ -28,15 +28,15 @@ func TestSealGivesTheDataAndItsFingerprint(t *testing.T) {
 		}
 	}
 	for _, no := range []any{1.5, nested(events.MaxDataDepth + 1), "\xff"} {
-		sealed, fingerprint := events.Seal(&events.StructuredOutputReady{Data: no}, 0)
-		require.Nil(t, sealed)
+		canonical, fingerprint := events.CanonicalData(&events.StructuredOutputReady{Data: no}, 0)
+		require.Nil(t, canonical)
 		require.Zero(t, fingerprint)
 	}
 }
 
-// TestDataThatCameCanonicalIsSealedLikeAnyOther compares what is taken from the message with what is
+// TestDataThatCameCanonicalIsReturnedLikeAnyOther compares what is taken from the message with what is
 // encoded again: only canonical bytes, and only the bytes of the data.
-func TestDataThatCameCanonicalIsSealedLikeAnyOther(t *testing.T) {
+func TestDataThatCameCanonicalIsReturnedLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	const rest = `"auto_tool_mode":true,"chat_id":"c","turn_idempotency_key":"t"`
 	data := []string{
@@ -53,22 +53,22 @@ func TestDataThatCameCanonicalIsSealedLikeAnyOther(t *testing.T) {
 			`{"a":{"structured_data":1},"data":{"data":{"structured_data":2},"structured_data":` + d + `,"x":{"structured_data":3},` + rest +
 				`},"type":"chat.structured_output_ready","structured_data":4,"x":{"structured_data":5}}`,
 		} {
-			requireSealed(t, body)
+			requireCanonicalData(t, body)
 		}
 	}
 	// Without a type, data is a member like any other.
-	requireSealed(t, `{"data":{"structured_data":{"a":1}},`+rest+`}`)
-	requireSealed(t, `{"data":[{"structured_data":{"a":1}}],"structured_data":{ },`+rest+`}`)
+	requireCanonicalData(t, `{"data":{"structured_data":{"a":1}},`+rest+`}`)
+	requireCanonicalData(t, `{"data":[{"structured_data":{"a":1}}],"structured_data":{ },`+rest+`}`)
 }
 
-func requireSealed(t *testing.T, body string) {
+func requireCanonicalData(t *testing.T, body string) {
 	t.Helper()
 	m, err := events.Parse([]byte(body))
 	require.NoError(t, err, body)
 	turn, err := m.Turn()
 	require.NoError(t, err, body)
-	data, fingerprint := m.Seal(turn)
-	wantData, want := events.Seal(turn, 0)
+	data, fingerprint := m.CanonicalData(turn)
+	wantData, want := events.CanonicalData(turn, 0)
 	require.Equal(t, string(wantData), string(data), body)
 	require.Equal(t, want, fingerprint, body)
 }

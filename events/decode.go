@@ -47,9 +47,9 @@ type parser struct {
 
 	lenient bool // see [Addressee]
 
-	loose  int       // what the document has had so far that canonical JSON has not
-	path   [2]string // keys of the members at hand in the outermost object and one in it
-	sealed [2]string // structured_data of the outermost object, and of data in it, as far as they are canonical
+	loose         int       // what the document has had so far that canonical JSON has not
+	path          [2]string // keys of the members at hand in the outermost object and one in it
+	canonicalData [2]string // structured_data of the outermost object, and of data in it, as far as they are canonical
 }
 
 type member struct {
@@ -153,7 +153,7 @@ func (p *parser) object() (any, *SyntaxError) {
 // canonical notes that the value of key, which has just been read, is canonical JSON.
 func (p *parser) canonical(key string, begin int) {
 	if key == "structured_data" && (p.depth == 1 || p.path[0] == "data") {
-		p.sealed[p.depth-1] = p.s[begin:p.pos]
+		p.canonicalData[p.depth-1] = p.s[begin:p.pos]
 	}
 }
 

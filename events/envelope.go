@@ -24,8 +24,8 @@ type Message struct {
 	nodes        int   // values in the body
 	timestampErr error // an invalid timestamp, which only a turn has to have right
 
-	size   int    // of the body in bytes
-	sealed string // structured_data as it came, if it is canonical
+	size      int    // of the body in bytes
+	canonical string // structured_data as it came, if it is canonical
 }
 
 // Parse decodes body by the rules of [Decode] and opens its envelope. A body with `type` and
@@ -42,12 +42,12 @@ func Parse(body []byte) (*Message, error) {
 	if !ok {
 		return nil, wrongType("the body", "an object", v)
 	}
-	m := &Message{Data: top, deepest: p.deepest, nodes: p.nodes, size: len(body), sealed: p.sealed[0]}
+	m := &Message{Data: top, deepest: p.deepest, nodes: p.nodes, size: len(body), canonical: p.canonicalData[0]}
 	f := fields{data: top}
 	if data, ok := top["data"].(map[string]any); ok && top["type"] != nil {
 		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)
 		m.Timestamp, m.timestampErr = parseTime("timestamp", top["timestamp"])
-		m.Data, m.sealed = data, p.sealed[1]
+		m.Data, m.canonical = data, p.canonicalData[1]
 	} else if kind, _ := top["type"].(string); answers(kind) && top["kind"] == nil {
 		m.Kind = kind // as frontends send answers: flat, next to the type
 	} else if top["type"] != nil && top["kind"] == nil {

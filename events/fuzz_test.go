@@ -114,11 +114,11 @@ func FuzzDecodeTurn(f *testing.F) {
 		_, err = events.Encode(events.KindToolCall, &call, noon)
 		require.NoError(t, err)
 
-		requireSealed(t, string(body))
+		requireCanonicalData(t, string(body))
 
 		again, err := events.EncodeTurn(turn, noon)
 		require.NoError(t, err)
-		requireSealed(t, string(again))
+		requireCanonicalData(t, string(again))
 		turned, err := events.DecodeTurn(again)
 		require.NoError(t, err)
 		turned.Timestamp = turn.Timestamp

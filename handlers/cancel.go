@@ -224,7 +224,7 @@ func (h *Handlers) cancelledTurn(ctx context.Context, m *message, e *events.Canc
 		e.TurnID, event.TurnID = named.id, named.id
 		t.Key, t.Name, t.CallID = named.key, named.key.String(), named.callID
 	}
-	t.setData(events.Seal(event, 0))
+	t.setData(events.CanonicalData(event, 0))
 	return t, found, nil
 }
 

@@ -295,7 +295,7 @@ func (h *Handlers) undecoded(ctx context.Context, m *message, err error) inbound
 		return h.deadLetter(m, deadletter.DecodeReason(err), err)
 	}
 	t := newTurn(m, event)
-	t.setData(events.Seal(event, len(m.Data)))
+	t.setData(events.CanonicalData(event, len(m.Data)))
 	if b, errBind := h.Bindings().Resolve(t.Workflow, t.Agent, t.Model); errBind == nil {
 		t.Binding = b // for CompatSilent and the labels of metrics
 	}

@@ -278,7 +278,7 @@ func (h *Handlers) mergeAndAck(ctx, tools context.Context, t *turn, end *idempot
 	if err := h.mergeMissing(ctx, tools, t.m, end); err != nil {
 		return h.redeliverTurn(t, notMerged, err)
 	}
-	h.Journal.NoteFinished(t.ref, h.Now())
+	h.Journal.NoteEnded(t.ref, h.Now())
 	return inbound.Acked()
 }
 

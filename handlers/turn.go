@@ -61,7 +61,7 @@ func (h *Handlers) turn(ctx context.Context, m *message, body *events.Message) i
 		return inbound.Acked()
 	}
 	t := newTurn(m, event)
-	t.setData(body.Seal(event))
+	t.setData(body.CanonicalData(event))
 	return h.admit(ctx, t)
 }
 
@@ -73,7 +73,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
 		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
-	if h.Journal.Finished(t.ref, h.Now()) {
+	if h.Journal.RecentlyEnded(t.ref, h.Now()) {
 		return h.ackDuplicate(t)
 	}
 	if m.Lease.Delivery > 2*maxDeliveries && h.countsDeliveries(m) { // not even its rejection was claimed
@@ -304,7 +304,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		t.Hit(failpoint.AfterMerge)
 	}
 	// 9. Acknowledge: the record is stored.
-	h.Journal.NoteFinished(t.ref, h.Now())
+	h.Journal.NoteEnded(t.ref, h.Now())
 	return inbound.Acked()
 }
 

@@ -22,8 +22,8 @@ type Answer struct {
 	Trace string
 
 	Outcome Outcome // Answered or Expired
-	// Digest identifies the content, so that the same answer sent again is accepted again. It is stored in a
-	// header; a secret answer has none.
+	// Digest is a hash of the content, so that the same answer sent again is accepted again. It is stored in the header
+	// for fingerprints; a secret answer has none.
 	Digest string
 	// Data is passed to the tool. It is private. Data that [secrets.Keys.Seal] has sealed is erased after the end
 	// of the turn, see [Journal.Erase].
@@ -33,7 +33,7 @@ type Answer struct {
 	Check func(ask Record) error
 	// Ack returns the public event chat.tool_call_ack for the answer that counts, which need not be this one.
 	Ack func(decided Record) ([]byte, error)
-	// NewOwner decides before a parked turn is resumed, see [Claim].
+	// NewOwner is asked before a parked turn is continued, see [Claim].
 	NewOwner NewOwner
 }
 
@@ -72,14 +72,18 @@ type AnswerDecision struct {
 	Reason error   // of Invalid
 }
 
+// noOwner is the epoch in records that no owner writes, such as answers: the header has to be a number from 1.
+const noOwner = 1
+
 // Misuses of [Journal.Answer].
 var (
 	errUnchecked = errors.New("journal: an answer without a check is not stored: set Answer.Check")
 	errOutcome   = errors.New("journal: a question is decided by an answer or an expiry: set Answer.Outcome")
 )
 
-// Answer stores an answer or expiry, publishes the ack that closes the question, and notifies the owner of the turn. The
-// decision is Run or EndTurn when the turn was parked: then this message is its lease.
+// Answer stores an answer or expiry, publishes the ack that closes the question, and signals the owner of the turn. The
+// decision is Run or EndTurn when the turn was parked, or was taken over by a later delivery of this message: then the message
+// is the lease.
 func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) {
 	if a.Outcome != Answered && a.Outcome != Expired {
 		return AnswerDecision{}, errOutcome
@@ -93,13 +97,17 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) 
 	switch {
 	case err != nil || v.Status == Early:
 		return v, err
-	case v.Status == Closed && t.Response != nil, v.Status == Invalid && a.Lease.Delivery <= 1: // not the lease of an open turn
+	case v.Status == Closed && t.Response != nil: // the turn has ended: nothing is left to do
+		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
+		return v, nil
+	case v.Status == Invalid && a.Lease.Delivery <= 1: // refused at its first delivery: it cannot be the lease of the turn
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
-	// Only an answer that stands wakes or continues the turn. But a message that was delivered before may be the lease of
-	// the turn, which one read cannot rule out: then contend takes the turn over, whatever this delivery has decided.
-	c.noWake = v.Status != Accepted && v.Status != Replayed
+	// Only an answer that counts signals the owner. But a message that does not count may be the lease of the turn all the
+	// same: an earlier delivery of it may have been accepted, have continued the turn and died. The read may be too old to
+	// show that, so contend reads the turn again; it takes the turn over if the message is its lease.
+	c.noSignal = v.Status != Accepted && v.Status != Replayed
 	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
 	return v, err
 }
@@ -128,7 +136,7 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 		}
 	}
 	answer := Record{Data: a.Data, Meta: Meta{
-		Nonce: NewNonce(), Epoch: 1, Lease: a.Lease, Fingerprint: a.Digest, Outcome: string(a.Outcome), Trace: a.Trace,
+		Nonce: NewNonce(), Epoch: noOwner, Lease: a.Lease, Fingerprint: a.Digest, Outcome: string(a.Outcome), Trace: a.Trace,
 		Secret: secrecyOf(a.Data),
 	}}
 	if q.Answer != nil {
@@ -178,20 +186,22 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 	}
 	_, _, err = j.create(ctx, Record{
 		Key: c.Key.Public(events.RecordAck, id), Data: event,
-		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Outcome: answer.Meta.Outcome, Trace: answer.Meta.Trace},
+		Meta: Meta{Nonce: NewNonce(), Epoch: noOwner, Outcome: answer.Meta.Outcome, Trace: answer.Meta.Trace},
 	}, generationOf(t.Claim))
 	return answer, first, err
 }
 
-// signal notifies the owner of the turn of a stored answer, expiry or cancel. The park record of the newest epoch decides
-// between an owner that holds the turn and one that has parked it. T shows the answer (Claim.since) or cancel, so the newest
+// signal signals the owner of the turn after an answer, expiry or cancel was stored. The park record of the newest epoch decides
+// how: an owner that holds the turn is woken, a turn that is parked is continued. T shows the answer (Claim.since) or cancel, so the newest
 // epoch is one of t, or it begins later and its owner reads the answer when it begins.
 func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
-	if c.noWake {
+	if c.noSignal {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	if c.cancels() {
-		if t.Cancel == nil { // the stored one is of an earlier generation, or the read is stale: store it again
+		if t.Cancel == nil {
+			// [Journal.Cancel] came before, but its record does not count for this turn: it is of an earlier generation, or
+			// the read is stale. The next delivery of the message calls both again.
 			return Decision{Action: Leave, Turn: t}, false, nil
 		}
 		if err := j.closeQuestions(ctx, &c, t); err != nil {
@@ -206,14 +216,14 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		case park.Meta.Outcome == ParkWoken:
 			return Decision{Action: Signalled, Turn: t}, false, nil
 		case park.Meta.Outcome == ParkParked && !c.cancels() && !parkedOn(&park, c.question):
-			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had received it
+			return Decision{Action: Done, Turn: t}, false, nil // a repeated answer: the run had it before it parked
 		case park.Meta.Outcome == ParkParked:
 			effect, known := c.effectToday(t, hold.Effect)
 			if !known {
 				return Decision{Action: Requeue, Turn: t}, false, nil
 			}
 			hold.Effect = effect
-			return j.enter(ctx, c, hold, t)
+			return j.beginEpoch(ctx, c, hold, t)
 		}
 		// Sealed: another worker takes the turn over. The takeover record of the next epoch may not be stored yet, but
 		// its owner is the next one that could park the turn without the answer. So the next epoch is marked as woken,
@@ -222,11 +232,11 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 	}
 }
 
-// createWoken returns the park record of the epoch of hold: the one that t has read, since it never changes, else a new
-// one that reports woken.
+// createWoken returns the park record of the epoch of hold: the one that t shows, since it never changes, else the one that
+// stands after it was created as woken.
 func (j *Journal) createWoken(ctx context.Context, hold Hold, t *Turn) (Record, error) {
 	if park := t.newestPark(); park != nil && park.Err == nil && hold.Epoch == t.Epoch {
 		return *park, nil
 	}
-	return j.seal(ctx, hold, ParkWoken)
+	return j.endEpoch(ctx, hold, ParkWoken)
 }

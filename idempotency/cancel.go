@@ -10,8 +10,8 @@ import (
 	"github.com/oneturn/oneturn/internal/defaults"
 )
 
-// A cancel is stored under its own key, before any claim of the canceller (docs/journal.md#rule-17), and then wakes or
-// continues the turn as an answer does. It may be older than the claim that it is about, and may be stored after the
+// A cancel is stored under its own key, before any claim of the canceller (docs/journal.md#rule-17), and then signals
+// the owner of the turn as an answer does. It may be older than the claim that it is about, and may be stored after the
 // response: it names the claim that was stored at that time.
 
 // cancels reports whether the message itself is a cancel.
@@ -25,7 +25,7 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 		return err
 	}
 	generation := generationOf(t.Claim)
-	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: generation, Trace: c.Trace}
+	meta := Meta{Nonce: NewNonce(), Epoch: noOwner, Lease: c.Lease, Claim: generation, Trace: c.Trace}
 	cancel := Record{Key: c.Key.Public(events.RecordCancel), Meta: meta, Data: event}
 	_, rival, err := j.create(ctx, cancel, generation)
 	if err == nil && rival != nil && !cancels(rival, t.Response, t.Claim) { // of an earlier generation, but stored after this claim
@@ -101,7 +101,7 @@ func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn) error {
 		if q.Ask == nil || q.Ack != nil {
 			continue
 		}
-		answer := Record{Meta: Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Outcome: string(Cancelled), Trace: c.Trace}}
+		answer := Record{Meta: Meta{Nonce: NewNonce(), Epoch: noOwner, Lease: c.Lease, Outcome: string(Cancelled), Trace: c.Trace}}
 		if q.Answer != nil {
 			answer = *q.Answer
 		}

@@ -16,33 +16,36 @@ import (
 type Claim struct {
 	Key   subjects.Key
 	Lease Lease  // the message
-	Event []byte // the tool_call event
+	Event []byte // the tool_call event, which the claim stores
 	// Signal marks a message that is not the turn itself but an answer, expiry or cancel: it is never a duplicate of
-	// the turn's message.
+	// the turn's message. Only a cancel calls [Journal.Claim] with it, since it may claim a turn: its Event is then the
+	// tool_call of a turn with RejectCode cancelled. If the turn was claimed before, neither is stored.
 	Signal bool
 
 	Effect      string // unsafe, replay, keyed, idempotent, none
-	Digest      string
-	Fingerprint string
+	Digest      string // of the manifests that bound the tool
+	Fingerprint string // of the data; "" for a cancel, which has none and conflicts with none
 	RejectCode  string // code of a turn that fails before its tool, "" for one that may run
 	Trace       string
 
-	// NewOwner decides before a turn is taken over. Nil takes over by the claim alone.
+	// NewOwner is asked which effect the tool has today before a turn is taken over. If it is nil, the effect in the claim
+	// counts alone.
 	NewOwner NewOwner
 
 	// Ack returns the public event that closes a question; a cancel closes all open ones. See [Answer].
 	Ack func(decided Record) ([]byte, error)
 
 	question string // of an answer or expiry
-	since    uint64 // sequence of the record that decides it: a read without that is stale
-	noWake   bool   // it decided nothing, so it wakes no owner
+	since    uint64 // sequence of the record that decides the question: a read without that is stale
+	noSignal bool   // it decided nothing, so it signals no owner
 }
 
 // Action is what a worker has to do with the message it claimed for.
 type Action int
 
-// The actions. A read may be too old: with Leave, Duplicate, Signalled and Requeue the message or another one decides later,
-// Done and Conflict depend on a record that never changes, and Run and EndTurn are decided again by what they create.
+// The actions. Each is safe although it may be due to a stale read. After Leave and Requeue this message is delivered again
+// and decides then; after Duplicate and Signalled the lease of the turn does. Done and Conflict depend on a record that never
+// changes. Run and EndTurn are confirmed by a create: of the claim, the takeover record or the response.
 const (
 	// Leave: neither acknowledge nor nak; the message is redelivered when its lease lapses.
 	Leave Action = iota
@@ -50,7 +53,8 @@ const (
 	Run
 	// EndTurn: store the response that Code calls for, without entering the tool.
 	EndTurn
-	// Done: the turn has its response, or is parked; acknowledge.
+	// Done: nothing is left to do for the message; acknowledge. The turn has its response, or it continues without this
+	// message: it is parked, its lease is still held (of a resume), or the message is an answer that does not count.
 	Done
 	// Duplicate: another message is the lease of the turn and will end it; acknowledge. The journal does not check that
 	// the other message is still in the stream: a sweep finds a turn whose lease is gone.
@@ -74,8 +78,10 @@ type Decision struct {
 	Action Action
 	Hold   Hold        // for Run and EndTurn
 	Code   events.Code // for EndTurn: why; for Done: state_corrupt if the response cannot be read
-	Turn   *Turn       // the turn as it was read; nil if the claim was created
-	End    *Record     // for Done: the response, nil if the turn has not ended
+	// Turn is the turn as it was read. It is nil if the claim was created, and if the decision needed no read of the turn:
+	// with Conflict, and with Done if the response was read by its name.
+	Turn *Turn
+	End  *Record // for Done: the response, nil if the turn has not ended
 }
 
 // Claim creates the tool_call record. If the create is refused, the turn may have ended, may belong to another message, or
@@ -87,7 +93,8 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		Fingerprint: c.Fingerprint, Outcome: c.RejectCode, Pool: j.pool, Trace: c.Trace,
 	}
 	call := Record{Key: c.Key.Public(events.RecordCall), Meta: meta, Data: c.Event}
-	seq, rival, err := j.create(ctx, call, 0)
+	const noClaim = 0 // this is the claim: it replaces no record, whatever generation that is of
+	seq, rival, err := j.create(ctx, call, noClaim)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -101,15 +108,15 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	if rival.otherData(c.Fingerprint) {
 		return Decision{Action: Conflict}, nil
 	}
-	// The common case of a refused claim is a late duplicate: read the response first.
+	hold.Token, hold.Claim = 0, generationOf(rival) // no owner (yet): the claim is the one of another message or delivery
+	// The common case of a refused claim is a late duplicate: one read of the response decides it. A cancel needs the whole
+	// turn, also after its end, to close its questions.
 	switch end, err := j.store.Last(ctx, c.Key.Public(events.RecordResponse)); {
-	case err == nil && !c.cancels() && !end.Former(generationOf(rival)):
+	case err == nil && !c.cancels() && !end.Former(hold.Claim):
 		return done(&end, nil), nil
-	case err == nil:
-	case !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, ErrNotFound):
 		return Decision{}, err
 	}
-	hold.Token, hold.Claim = 0, generationOf(rival)
 	return j.contend(ctx, c, hold, nil)
 }
 
@@ -122,10 +129,11 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides for a turn that was claimed before. T is an earlier read of it, or nil, which saves reading again what
-// never changes. The new read has to show the claim, if its sequence is known (hold.Claim): an older read may show the
-// response of an earlier turn under the same key. It has to show the answer whose message contends: an older read may not
-// show the newest epoch.
+// contend decides for a turn that was claimed before, and reads it again as long as another message was first. T is an earlier
+// read of it, or nil: what that has read is not read again, since it never changes. A read without one of these records is
+// stale and is repeated:
+//   - the claim, if its sequence is known (hold.Claim): such a read may show the response of an earlier generation
+//   - the answer whose message contends (c.since): such a read may lack the newest epoch, whose owner has to be signalled
 func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
 		var err error

@@ -11,8 +11,8 @@ import (
 // How many ended turns a journal remembers, and for how long: far less than any retention, after which a turn with the same
 // key is a new one.
 const (
-	maxFinished = 16_384
-	finishedFor = 10 * time.Minute
+	maxEnded = 16_384
+	endedFor = 10 * time.Minute
 )
 
 // TurnRef identifies a turn and its data.
@@ -25,11 +25,11 @@ func RefOf(key string, fingerprint [sha256.Size]byte) TurnRef {
 	return sha256.Sum256(append(append(make([]byte, 0, usual), key...), fingerprint[:]...))
 }
 
-// Finished reports whether this process recently saw that a turn has ended, so that a late duplicate of its message costs the
-// server nothing.
-func (j *Journal) Finished(turn TurnRef, now time.Time) bool { return j.finished.Has(turn, now) }
+// RecentlyEnded reports whether this process recently saw that a turn has ended, by memory alone: a late duplicate of its
+// message costs the server nothing. That it reports false means nothing.
+func (j *Journal) RecentlyEnded(turn TurnRef, now time.Time) bool { return j.ended.Has(turn, now) }
 
-// NoteFinished remembers for a while that a turn has ended, and reports whether that was known.
-func (j *Journal) NoteFinished(turn TurnRef, now time.Time) (known bool) {
-	return j.finished.Add(turn, now)
+// NoteEnded remembers for a while that a turn has ended, and reports whether that was known.
+func (j *Journal) NoteEnded(turn TurnRef, now time.Time) (known bool) {
+	return j.ended.Add(turn, now)
 }

@@ -27,17 +27,18 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 
 // Delta stores the changes of context variables of a tool, before [Journal.Finish]. It returns the sequence of the record: of
 // two changes of a variable that count, the one with the higher sequence wins, in whichever order they are merged. An epoch
-// has one run, so another record under its key is damaged: the run must not finish without its changes.
+// has one run, so a record that is not of this run is damaged or was written by something else. Delta fails then: the run must
+// not finish without its changes.
 func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
 	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data}, h.Claim)
 	if err == nil && rival != nil {
-		return 0, errors.New("journal: the context changes of this epoch are stored already, by another run")
+		return 0, fmt.Errorf("journal: %s is stored already, and not by this run: the record is damaged", rival.Key)
 	}
 	return seq, err
 }
 
-// DeltaOf returns the delta of the run that has stored a response, as the leader knows it, or
-// [ErrNotFound]. It fails with [ErrDamaged] for one that cannot be read.
+// DeltaOf returns the context changes that count with a response: the delta that the same run has stored before it, as the
+// leader knows it, or [ErrNotFound]. It fails with [ErrDamaged] for one that cannot be read.
 func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 	k, ok := subjects.ParseKey(end.Key)
 	if !ok || end.Err != nil {
@@ -73,7 +74,7 @@ func (j *Journal) Erase(ctx context.Context, key subjects.Key) (int, error) {
 	return Erase(ctx, j.store, key)
 }
 
-// Erase is [Journal.Erase] of a store.
+// Erase is [Journal.Erase] for a caller that has a store and no journal, such as a sweep.
 func Erase(ctx context.Context, s Store, key subjects.Key) (erased int, err error) {
 	t, err := Load(ctx, s, key)
 	if err != nil || t.Response == nil {

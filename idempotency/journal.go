@@ -35,7 +35,7 @@ type Journal struct {
 	maxTakeovers int
 	pause        func(ctx context.Context, d time.Duration) error
 	unknown      func() // counts writes with unknown outcome
-	finished     *recent.Set[TurnRef]
+	ended        *recent.Set[TurnRef]
 }
 
 // Options of a [Journal]. The zero value is usable.
@@ -60,7 +60,7 @@ func New(store Store, owner string, o Options) *Journal {
 	if j.maxTakeovers <= 0 {
 		j.maxTakeovers = DefaultMaxTakeovers
 	}
-	j.finished = recent.New[TurnRef](maxFinished, finishedFor)
+	j.ended = recent.New[TurnRef](maxEnded, endedFor)
 	if j.pause == nil {
 		j.pause = pause.For
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A parked turn is a record: no goroutine waits for it and no message is held. The owner that parks and the answer that wakes
-// it create the same key, park.<epoch>, so exactly one of them is first: either the owner has parked, and the answer
-// continues the turn, or the owner was woken, and reads the answer. An owner that was woken for another question and has to
+// A parked turn is a record: no goroutine waits for it and no message is held. The owner that parks and the answer that
+// signals it create the same key, park.<epoch>, so exactly one of them is first: either the owner has parked, and the answer
+// continues the turn, or the owner is woken, and reads the answer. An owner that was woken for another question and has to
 // wait again cannot park its epoch any more. It continues as the next epoch
 // (docs/journal.md#epochs-and-takeovers).
 
@@ -26,14 +26,15 @@ import (
 // parked: an answer that was stored after the first read, but before the next epoch began, found the epoch woken already
 // and creates nothing that would keep the next one from parking.
 //
-// Open has to name all questions that the tool waits for: nothing else wakes the turn. A tool with effect unsafe is never
-// parked; it waits in memory. For errors see [Journal.Ask].
+// Open has to name, by their ids, all questions that the tool waits for: nothing else but a cancel continues the turn. A tool
+// with effect unsafe is never parked; it waits in memory. To call Park for one, or without a question or with a state that is
+// not JSON, is an error of the caller, and nothing is stored. For the other errors see [Journal.Ask].
 func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.RawMessage) (parked bool, err error) {
 	if !reenterable(h.Effect) {
 		return false, fmt.Errorf("journal: park %s: a tool with effect %q cannot be entered again: wait in memory", h.Key, h.Effect)
 	}
 	if len(open) == 0 {
-		return false, fmt.Errorf("journal: park %s: no question is open, so nothing would wake the turn", h.Key)
+		return false, fmt.Errorf("journal: park %s: no question is open, so nothing would continue the turn", h.Key)
 	}
 	p := parking{State: state}
 	for _, id := range open {
@@ -52,10 +53,10 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 			return false, err
 		case rival == nil:
 			return true, nil
-		case rival.Err != nil || rival.Meta.Outcome != ParkWoken: // sealed: the turn is taken over
+		case rival.Err != nil || rival.Meta.Outcome != ParkWoken: // sealed by a takeover, or unreadable
 			return false, ErrLost
 		}
-		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
+		if decided, err := j.decidedSoFar(ctx, *h, open); decided || err != nil {
 			return false, err
 		}
 		switch won, err := j.own(ctx, Claim{Key: h.Key, Lease: h.Lease, Trace: h.Trace}, h); {
@@ -64,14 +65,15 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		case !won:
 			return false, ErrLost
 		}
-		if decided, err := j.decidedSince(ctx, *h, p.Open); decided || err != nil {
+		if decided, err := j.decidedBeforeEpoch(ctx, *h, open); decided || err != nil {
 			return false, err
 		}
 	}
 }
 
-// anyDecided reads whether one of the questions is decided.
-func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, error) {
+// decidedSoFar reads the answers by their names and reports whether one of the questions is decided. It costs less than to read
+// the turn, but may miss an answer that was stored just now.
+func (j *Journal) decidedSoFar(ctx context.Context, h Hold, open []string) (bool, error) {
 	replies, err := j.replies(ctx, h, open...)
 	if err != nil {
 		return false, err
@@ -79,9 +81,9 @@ func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, 
 	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), nil
 }
 
-// decidedSince is anyDecided by a read that shows the takeover record of the hold's epoch, and so every answer that was stored
-// before that epoch began. Open are tokens.
-func (j *Journal) decidedSince(ctx context.Context, h Hold, open []string) (bool, error) {
+// decidedBeforeEpoch reports the same by a read of the turn that shows the takeover record of the hold's epoch, and so every
+// answer that was stored before that epoch began.
+func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []string) (bool, error) {
 	t, err := j.reload(ctx, h)
 	switch {
 	case err != nil:
@@ -91,8 +93,8 @@ func (j *Journal) decidedSince(ctx context.Context, h Hold, open []string) (bool
 	case t.Cancel != nil:
 		return false, errCancelled
 	}
-	for _, token := range open {
-		q := t.questions[token]
+	for _, id := range open {
+		q := t.questions[subjects.Token(id)]
 		if q == nil {
 			continue
 		}
@@ -109,11 +111,12 @@ type parking struct {
 	State json.RawMessage `json:"state,omitempty"` // what it needs to continue
 }
 
-// parkedOn reports whether a park record waits for a question. An unreadable one waits for all. That an answer was taken does
-// not mean that the run that parked has it: an earlier run, which had lost the turn and did not know it, may have taken it.
-func parkedOn(park *Record, question string) bool {
+// parkedOn reports whether the owner that created a park record waits for a question, given by the token of its id. An
+// unreadable record waits for all. The record decides, and not whether the answer has a taken record: that may have been created
+// by an earlier run, which had lost the turn and did not know it, and then the run that parked does not have the answer.
+func parkedOn(park *Record, token string) bool {
 	var p parking
-	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, question)
+	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, token)
 }
 
 // State returns the state with which the turn was last parked, from which a run continues. It is nil for a turn that was
@@ -132,7 +135,7 @@ func (t *Turn) State() json.RawMessage {
 	return p.State
 }
 
-// WasParked reports whether the owner of an epoch has parked the turn.
+// WasParked reports whether the owner of an epoch has parked the turn. An unreadable park record does not count.
 func (t *Turn) WasParked(epoch int) bool {
 	park := t.park(epoch)
 	return park != nil && park.Err == nil && park.Meta.Outcome == ParkParked
@@ -152,21 +155,22 @@ func (t *Turn) park(epoch int) *Record {
 	return nil
 }
 
-// wakeStored reports whether what continues a parked turn is stored: a decision of a question for which it waits, or a
-// cancel.
-func (t *Turn) wakeStored() bool {
+// signalStored reports whether a record is stored whose writer signals the owner: a decision of a question for which the turn
+// is parked, or a cancel. Either continues the turn.
+func (t *Turn) signalStored() bool {
 	park := t.newestPark()
-	for id, q := range t.questions {
-		if park != nil && q.Answer != nil && parkedOn(park, id) {
+	for token, q := range t.questions {
+		if park != nil && q.Answer != nil && parkedOn(park, token) {
 			return true
 		}
 	}
 	return t.Cancel != nil
 }
 
-// Parked reports whether the owner of the newest epoch has parked the turn and nothing that resumes it is stored. A turn
-// whose answer or cancel is stored does not count: if the message that carried it is lost, a sweep has to resume the turn.
+// Parked reports whether the owner of the newest epoch has parked the turn and nothing that continues it is stored. A turn
+// whose answer or cancel is stored does not count: if the message that carried it is lost, a sweep has to resume the turn. Of a
+// turn with an unreadable record, which is not parked but has to be ended, the result means nothing: check [Turn.Corrupt] first.
 func (t *Turn) Parked() bool {
 	park := t.newestPark()
-	return park != nil && park.Meta.Outcome == ParkParked && !t.wakeStored()
+	return park != nil && park.Meta.Outcome == ParkParked && !t.signalStored()
 }

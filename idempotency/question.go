@@ -32,7 +32,8 @@ const (
 type Question struct {
 	// ID is the same in each run that reaches this question: a name or a number. It is unique within the call.
 	ID string
-	// Digest identifies the content: the same id with another digest is another question. Every subscriber can read it.
+	// Digest is a hash of the content: the same id with another digest is another question. It is stored in the header for
+	// fingerprints, which every subscriber can read.
 	Digest string
 	Event  []byte // the chat.tool_call event that displays it
 	// Known is the state of the question as this run has read it since it owns the turn, see [Turn.Question]: a question

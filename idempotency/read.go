@@ -162,7 +162,7 @@ func (j *Journal) Ended(ctx context.Context, key subjects.Key) (bool, error) {
 }
 
 // AnswerStored reports whether the answer to a question was stored by an earlier delivery of a message, as the leader knows
-// it. Such a message is what resumes the turn, also while no takeover names it.
+// it. Such a message is what continues the turn, also while no takeover names it.
 func (j *Journal) AnswerStored(ctx context.Context, key subjects.Key, id string, message Lease) (bool, error) {
 	answer, err := j.currentRecord(ctx, key, key.Private(events.RecordAnswer, subjects.Token(id)))
 	return answer != nil && answer.Meta.Lease.Same(message), err

@@ -117,13 +117,13 @@ const (
 // Meta has the headers of a record: its writer, lease and epoch, and what the rules compare.
 type Meta struct {
 	Owner       string  // worker that wrote it
-	Nonce       string  // random, one for each delivery (run): a writer recognises its own records by it
+	Nonce       string  // random, by which a writer recognises its own records: one of the run, or a fresh one (see the package comment)
 	Epoch       int     // of the writer; 1 in records that no owner writes: answers, acks, cancels, reuse records
-	Lease       Lease   // claims, takeovers and answers only
+	Lease       Lease   // claims, takeovers, answers, cancels and reuse records: the message that caused them
 	Claim       uint64  // cancels only: sequence of the claim they are about, 0 if the turn was not claimed
 	Effect      string  // claims only: effect of the tool; a takeover may apply a stricter one, never a weaker one
 	Digest      string  // claims only: digest of the manifests that bound the tool
-	Fingerprint string  // claims and responses: fingerprint of the data, "" when there was none
+	Fingerprint string  // of the data, in claims and records of runs, "" when there was none; in questions and answers, the digest of their content
 	Outcome     string  // what the record decides, by kind: see the package comment
 	Pool        string  // claims and takeovers: pool of the worker, "" for the default one
 	Secret      Secrecy // private records only: whether their data is sealed

@@ -29,7 +29,7 @@ type Resume struct {
 }
 
 // Resume takes over a turn whose message is gone. It does nothing for a turn that has ended, is parked or is still held.
-// Otherwise it does what a redelivery does, with the same seal and the same takeover record: if the turn's own message is
+// Otherwise it does what a redelivery does, with the same park and takeover records: if the turn's own message is
 // delivered as well, only one of the two takes the turn over.
 func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 	c := Claim{Key: r.Key, Lease: r.Lease, Trace: r.Trace, NewOwner: r.NewOwner}
@@ -46,13 +46,13 @@ func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 		case t.corrupt:
 			return Decision{Action: EndTurn, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
 		}
-		claim := t.Claim.Meta
-		hold.Effect, hold.Fingerprint = claim.Effect, claim.Fingerprint
+		claimed := t.Claim.Meta
+		hold.Effect, hold.Fingerprint = claimed.Effect, claimed.Fingerprint
 		if hold.Trace == "" {
-			c.Trace, hold.Trace = claim.Trace, claim.Trace
+			c.Trace, hold.Trace = claimed.Trace, claimed.Trace
 		}
 		switch {
-		case claim.Outcome == "" && r.Expired != nil && r.Expired(t.Claim.Time):
+		case claimed.Outcome == "" && r.Expired != nil && r.Expired(t.Claim.Time):
 			return Decision{Action: EndTurn, Hold: hold, Code: events.CodeExpired, Turn: t}, nil
 		case t.Lease.Same(r.Lease) && t.Lease.Delivery >= r.Lease.Delivery:
 			return Decision{Action: Leave, Turn: t}, nil

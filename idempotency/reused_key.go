@@ -161,6 +161,6 @@ func reuseRecord(c Claim, choice KeyChoice) Record {
 	}
 	return Record{
 		Key:  c.Key.ReuseNote(c.Fingerprint),
-		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Fingerprint: c.Fingerprint, Outcome: outcome, Trace: c.Trace},
+		Meta: Meta{Nonce: NewNonce(), Epoch: noOwner, Lease: c.Lease, Fingerprint: c.Fingerprint, Outcome: outcome, Trace: c.Trace},
 	}
 }

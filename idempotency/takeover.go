@@ -13,7 +13,7 @@ import (
 // A turn whose owner is gone is taken over in a fixed order, and each step is a create (docs/journal.md#rule-4):
 //
 //  1. check whether the tool may be entered again at all; if not, the turn is ended without a takeover
-//  2. seal the epoch of the old owner, so that it can no longer park the turn
+//  2. end the epoch of the old owner by a park record with outcome sealed, so that it can no longer park the turn
 //  3. create the takeover record of the next epoch: this message is its lease
 //  4. read the turn again, at least up to the own takeover record, and decide by that read: the turn may have ended, or
 //     been cancelled, in the meantime
@@ -21,41 +21,43 @@ import (
 // takeover continues a turn whose owner let its lease lapse: steps 1 and 2. It reports again = true if another message was
 // first and the turn has to be read again.
 func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
-	conclude := func(code events.Code) (Decision, bool, error) {
+	endTurn := func(code events.Code) (Decision, bool, error) {
 		return Decision{Action: EndTurn, Hold: hold, Code: code, Turn: t}, false, nil
 	}
-	claim := t.Claim.Meta
-	hold.Effect = claim.Effect
+	claimed := t.Claim.Meta
+	hold.Effect = claimed.Effect
 	switch {
-	case claim.Outcome != "":
-		return conclude(events.Code(claim.Outcome)) // docs/journal.md#rule-1: not from the manifests of this worker
+	case claimed.Outcome != "":
+		return endTurn(events.Code(claimed.Outcome)) // docs/journal.md#rule-1: not from the manifests of this worker
 	case t.oversized:
-		return conclude(events.CodeTooLarge)
-	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
-		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
+		return endTurn(events.CodeTooLarge)
+	case !reenterable(claimed.Effect), t.sealed() >= j.maxTakeovers:
+		return endTurn(endOf(t)) // needs no takeover: the tool is not entered again
 	}
 	var known bool
-	if hold.Effect, known = c.effectToday(t, claim.Effect); !known {
+	if hold.Effect, known = c.effectToday(t, claimed.Effect); !known {
 		return Decision{Action: Requeue, Turn: t}, false, nil
 	}
 	if !reenterable(hold.Effect) {
-		return conclude(endOf(t))
+		return endTurn(endOf(t))
 	}
-	park, err := j.seal(ctx, hold, ParkSealed)
+	park, err := j.endEpoch(ctx, hold, ParkSealed)
 	if err != nil {
 		return Decision{}, false, err
 	}
-	// A parked turn stays parked in two cases. This message is its lease: the run that has parked may be about to
-	// acknowledge the message, so it cannot be a lease again. Or it is a resume, and what the turn waits for is not stored.
-	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.wakeStored()) {
+	// The owner may have parked the turn before its epoch could be sealed. The turn stays parked in two cases:
+	//   - this message is its lease. The run that has parked is about to acknowledge the message, or has died before it
+	//     could: it must not become a lease again. The message of the answer is the next lease.
+	//   - this message is a resume, and neither an answer for which the turn waits nor a cancel is stored.
+	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.signalStored()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
-	return j.enter(ctx, c, hold, t)
+	return j.beginEpoch(ctx, c, hold, t)
 }
 
-// enter makes the message the lease of the next epoch and decides, by a read after that, how the turn continues: steps 3
+// beginEpoch makes the message the lease of the next epoch and decides, by a read after that, how the turn continues: steps 3
 // and 4.
-func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+func (j *Journal) beginEpoch(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	switch won, err := j.own(ctx, c, &hold); {
 	case err != nil:
 		return Decision{}, false, err
@@ -72,17 +74,17 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	}
 	d = Decision{Action: EndTurn, Hold: hold, Turn: t}
 	switch {
-	case t.Response != nil:
+	case t.Response != nil: // the old owner has ended the turn meanwhile
 		d = done(t.Response, t)
-	case t.Claim == nil:
+	case t.Claim == nil: // it has expired meanwhile
 		d = Decision{Action: Leave, Turn: t}
 	case t.corrupt:
 		d.Code = events.CodeStateCorrupt
 	case t.oversized:
 		d.Code = events.CodeTooLarge
-	case c.cancels():
+	case c.cancels(): // this message is a cancel, whether or not the read shows its record
 		d.Code = events.CodeCancelled
-	case t.Cancel != nil, !reenterable(hold.Effect):
+	case t.Cancel != nil, !reenterable(hold.Effect): // unsafe: the manifests have changed while the turn was parked
 		d.Code = endOf(t)
 	case hold.Effect == string(events.EffectReplay) && !t.mayReplay(hold.Nonce):
 		d.Code = endOf(t)
@@ -104,10 +106,11 @@ func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	return true, nil
 }
 
-// seal creates the park record of the epoch of hold and returns the stored one: the epoch ended in the given way, unless
+// endEpoch creates the park record of the epoch of hold and returns the stored one: the epoch ended in the given way, unless
 // another record was first.
-func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, error) {
-	// A separate nonce: a record that the same delivery has sealed before must not count as woken.
+func (j *Journal) endEpoch(ctx context.Context, hold Hold, how string) (Record, error) {
+	// A fresh nonce for each call: the same delivery may try to seal an epoch and to mark it as woken. By the nonce of the
+	// delivery, create would take the first record for the second, and park would have the wrong outcome.
 	park := Record{
 		Key:  hold.Key.Private(events.RecordPark, strconv.Itoa(hold.Epoch)),
 		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Outcome: how},
@@ -118,7 +121,7 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, erro
 		return park, err
 	case rival.Err != nil:
 		park.Meta.Outcome = ParkSealed
-		return park, nil //nolint:nilerr // unreadable: the takeover record decides
+		return park, nil //nolint:nilerr // unreadable: treated as sealed; the read after the takeover finds the turn corrupt
 	}
 	return *rival, nil
 }
@@ -162,8 +165,8 @@ func stricter(claimed, today string) string {
 // Stricter reports whether an effect allows less than the one under which the turn is held.
 func (h *Hold) Stricter(effect string) bool { return stricter(h.Effect, effect) != h.Effect }
 
-// sealed counts the epochs that ended because their owner died or lost its lease. An epoch that was woken
-// or parked does not count, so questions may continue a turn any number of times.
+// sealed counts the epochs that a takeover has sealed. An epoch that was woken or parked does not count, even if its owner died
+// after that, so questions may continue a turn any number of times.
 func (t *Turn) sealed() int {
 	n := 0
 	for _, r := range t.parks {
@@ -197,8 +200,9 @@ func (t *Turn) mayReplay(run string) bool {
 	return waits
 }
 
-// passed reports whether the code after an answer must not run again in a run (its nonce) because it may have run in the one
-// that has taken the answer. An answer that the asking run has taken itself counts as open: no other run has passed it.
+// passed reports whether the code after an answer must not run in a run (given by its nonce) because it may have run in the
+// earlier run that has taken the answer. Another question that is open now makes it safe: the earlier run can have come no
+// further than to that. A question whose answer the given run has taken counts as open, since no other run has the answer.
 func (t *Turn) passed(taken *Record, run string) bool {
 	parked := slices.ContainsFunc(t.parks, func(p *Record) bool {
 		return p.Meta.Outcome == ParkParked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq

@@ -13,7 +13,7 @@ import (
 )
 
 // A turn whose tool waits for people is parked when its run has been idle for the configured time: the journal gets
-// what another run needs (state.go), this run ends with [tools.ErrParked], and its message is acknowledged. An
+// what another run needs (parked_state.go), this run ends with [tools.ErrParked], and its message is acknowledged. An
 // answer then has the tool run again, in this process or another. A tool with effect unsafe must not run again: its
 // run waits in memory, and there is a budget for those.
 

@@ -26,8 +26,8 @@ func handlers() []Fault {
 			Name: "msgid_decides", Breaks: "treats a Nats-Msg-Id that was seen before as a duplicate",
 			Edits: []Edit{{
 				File: "handlers/turn.go",
-				From: `if h.Journal.Finished(t.ref, h.Now()) {`,
-				To:   `if h.Journal.Finished(t.ref, h.Now()) || planted("msgid_decides") && h.seenMsgID(m) {`,
+				From: `if h.Journal.RecentlyEnded(t.ref, h.Now()) {`,
+				To:   `if h.Journal.RecentlyEnded(t.ref, h.Now()) || planted("msgid_decides") && h.seenMsgID(m) {`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost$"},
 		},

@@ -53,8 +53,8 @@ func journal() []Fault {
 			Name: "takeover_without_seal", Breaks: "takes a turn over whose owner may still park it",
 			Edits: []Edit{{
 				File: "idempotency/takeover.go",
-				From: `park, err := j.seal(ctx, hold, ParkSealed)`,
-				To:   `if planted("takeover_without_seal") { return j.enter(ctx, c, hold, t) }; park, err := j.seal(ctx, hold, ParkSealed)`,
+				From: `park, err := j.endEpoch(ctx, hold, ParkSealed)`,
+				To:   `if planted("takeover_without_seal") { return j.beginEpoch(ctx, c, hold, t) }; park, err := j.endEpoch(ctx, hold, ParkSealed)`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestOwnerThatHasLostItsTurnDoesNotParkIt$"},
 		},
@@ -148,8 +148,8 @@ func questions() []Fault {
 			Name: "continue_without_read", Breaks: "parks as the next epoch without another read of the questions",
 			Edits: []Edit{{
 				File: "idempotency/park.go",
-				From: `if decided, err := j.decidedSince(`,
-				To:   `if planted("continue_without_read") { continue }; if decided, err := j.decidedSince(`,
+				From: `if decided, err := j.decidedBeforeEpoch(`,
+				To:   `if planted("continue_without_read") { continue }; if decided, err := j.decidedBeforeEpoch(`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost$"},
 		},
@@ -195,8 +195,8 @@ func shared() []Edit {
 	return []Edit{
 		{
 			File: "idempotency/claim.go",
-			From: `seq, rival, err := j.create(ctx, call, 0)`,
-			To:   `if d, wrong := j.claimWrongly(ctx, c, call); wrong { return d, nil }; seq, rival, err := j.create(ctx, call, 0)`,
+			From: `seq, rival, err := j.create(ctx, call, noClaim)`,
+			To:   `if d, wrong := j.claimWrongly(ctx, c, call); wrong { return d, nil }; seq, rival, err := j.create(ctx, call, noClaim)`,
 		},
 		{
 			File: "idempotency/finish.go",

@@ -14,8 +14,8 @@ func Points() []Point {
 	return []Point{
 		{failpoint.AfterAnswer, Edit{
 			File: "idempotency/answer.go",
-			From: `c.noWake = v.Status`,
-			To:   `if t.Claim != nil { point("after_answer", t.Claim.Meta.Effect, a.Key) }; c.noWake = v.Status`,
+			From: `c.noSignal = v.Status`,
+			To:   `if t.Claim != nil { point("after_answer", t.Claim.Meta.Effect, a.Key) }; c.noSignal = v.Status`,
 		}},
 		{failpoint.AfterWake, Edit{
 			File: "idempotency/answer.go",
@@ -30,7 +30,7 @@ func Points() []Point {
 		{failpoint.AfterSeal, Edit{
 			File: "idempotency/takeover.go",
 			From: `if park.Meta.Outcome == ParkParked &&`,
-			To:   `point("after_seal", claim.Effect, c.Key); if park.Meta.Outcome == ParkParked &&`,
+			To:   `point("after_seal", claimed.Effect, c.Key); if park.Meta.Outcome == ParkParked &&`,
 		}},
 		{failpoint.AfterResume, Edit{
 			File: "idempotency/takeover.go",

@@ -45,7 +45,7 @@ shown = lambda x: x
 	file := files["WF/tools/t.py"]
 	for name, fn := range file.Functions {
 		require.NotEmpty(t, fn.Input)
-		fn.Input, fn.Output = nil, nil // see hints_test.go
+		fn.Input, fn.Output = nil, nil // see hint_schemas_test.go
 		file.Functions[name] = fn
 	}
 	require.Equal(t, map[string]bindings.PyFunc{"greet": {Async: true, Line: 12, Params: []bindings.Param{

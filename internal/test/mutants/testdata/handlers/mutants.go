@@ -21,7 +21,7 @@ func keyOfMessage(key subjects.Key, m *message) subjects.Key {
 
 // seenMsgID reports whether the Nats-Msg-Id of a message was seen before.
 func (h *Handlers) seenMsgID(m *message) bool {
-	return h.Journal.NoteFinished(idempotency.RefOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}), h.Now())
+	return h.Journal.NoteEnded(idempotency.RefOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}), h.Now())
 }
 
 var errMutant = errors.New("it was delivered too often")
