@@ -208,7 +208,9 @@ func ExampleClient_Questions() {
 			return err
 		}
 		filter := oneturn.QuestionFilter{Chat: "chat-1"}
-		for asked := 0; asked == 0 && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) { // until the tool asks
+		poll := time.NewTicker(10 * time.Millisecond)
+		defer poll.Stop()
+		for asked := 0; asked == 0 && ctx.Err() == nil; <-poll.C { // until the tool asks
 			page, err := client.Questions(ctx, filter)
 			if errors.Is(err, nats.ErrNoResponders) { // the worker has not started yet
 				continue

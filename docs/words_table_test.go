@@ -4,7 +4,7 @@ import "regexp"
 
 // privateWord is a row of the word list: an expression that a newcomer has to learn first, and the standard words for it.
 type privateWord struct {
-	row     string         // name of the row in the baseline
+	row     string         // its name in reports
 	hint    string         // texts without any of these parts, separated by |, are not searched: regular expressions are slow
 	find    *regexp.Regexp // in lower case; lines are joined by a space
 	write   string         // what to write instead

@@ -78,3 +78,30 @@ func TestMissingDataOfATurnIsNamed(t *testing.T) {
 		require.Equal(t, "structured_data is missing or null: it must be the output of agent A, an object.", r.Content)
 	}
 }
+
+// TestDataThatIsNotAnObjectEndsTheTurn covers lists, numbers and texts, such as JSON that is cut.
+func TestDataThatIsNotAnObjectEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`[1]`:       "array",
+		`[]`:        "array",
+		`1`:         "number",
+		`"{\"x\":"`: "string",
+		`"nope"`:    "string",
+	} {
+		k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+			require.Fail(t, "the tool is entered", data)
+			return tools.Result{}, nil
+		}))
+		m := k.soon()
+		m.Data = []byte(`{"kind":"structured_output_ready","agent":"A","model_name":"M","structured_data":` + data + `,"auto_tool_mode":true,` +
+			`"turn_idempotency_key":"turn","context":{"app_id":"app","chat_id":"chat","workflow_name":"WF"}}`)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do, data)
+		r := k.response()
+		require.Equal(t, events.CodeValidationFailed, r.Code, data)
+		payload, ok := r.Payload.(map[string]any)
+		require.True(t, ok, data)
+		violations := []any{map[string]any{"path": "", "rule": "type", "expected": "object", "got_type": want}}
+		require.Equal(t, violations, payload["errors"], data)
+	}
+}

@@ -55,5 +55,12 @@
 //     that are asked concurrently, in a loop over data that changes, or inside a step need a
 //     [Question.Name].
 //
+// # Files
+//
+//   - call.go: the call and its context variables
+//   - question.go: questions, and answers as values; show.go: surfaces and progress
+//   - step.go: steps
+//   - errors.go: errors with which a tool fails or refuses
+//
 // [oneturn.NewTool]: https://pkg.go.dev/github.com/oneturn/oneturn#NewTool
 package tool

@@ -4,8 +4,8 @@
 // examples/01-hello and examples/02-approval, runs the scenarios of scenarios.go and
 // questions.go, and checks what they promise. The evidence is independent of NATS and of the
 // workers: each run of a tool adds a line to a ledger file, and a subscriber counts the
-// responses (checks.go). setup.go starts and stops all parts, workers.go the worker
-// processes.
+// responses (checks.go). demo.go lists and runs the scenarios, setup.go starts and stops all parts, workers.go the worker
+// processes, which parent_death_*.go ends if the demo is killed.
 //
 //	make demo
 //	go run ./examples/demo -worker bin/worker

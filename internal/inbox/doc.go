@@ -6,8 +6,9 @@
 // once at a time in a process: a redelivery of one that still runs here renews its lease.
 // [Inbox.Run] drains when its context ends.
 //
-// The path of a message: pull.go requests it and receives its [Delivery] (open_pulls.go counts what is requested,
-// arrival_age.go bounds how old an arrival is); slots.go starts a handler when a slot is free, and frees the slot of a
+// The path of a message: [Inbox.Run] (inbox.go) starts all parts; pull.go requests the message and receives its [Delivery]
+// (open_pulls.go counts what is requested, handling_time.go determines whether to pull ahead of free slots, arrival_age.go
+// bounds how old an arrival is); slots.go starts a handler when a slot is free, and frees the slot of a
 // handler that waits; delivery.go and delayed_nak.go settle it. Meanwhile heartbeat.go keeps the lease, whose rules are
 // in ownership.go, and ends it when it is lost. drain.go ends it all.
 //

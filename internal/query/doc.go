@@ -2,6 +2,7 @@
 // API, commands and frontends. It needs no worker.
 //
 //	locate.go          which turn or question a tool_call_id means: the one rule of ids
+//	turn.go            the state of a turn
 //	question.go        one question: its decoder, and the one rule for its state
 //	records.go         decodes the events of claims, questions and responses, for handlers and sweeps
 //	reader.go          [Reader]: how the journal is read, within the search budget of the tenant that asks

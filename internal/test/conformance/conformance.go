@@ -26,6 +26,9 @@
 //
 // slow and crash append the line "begun" to the file args.note when they are entered, and slow
 // the line "cancelled" when it is cancelled, before it ends. Without args.note they do not.
+//
+// conformance.go lists the promises; results.go, failures.go, deadlines.go and questions.go check them. functions.go
+// has the functions for counterparts in Go.
 package conformance
 
 import (

@@ -2,6 +2,7 @@
 // (package oneturntest): clusters of real NATS servers that can be killed, cut off and rejoined
 // (cluster.go, links.go, membership.go), a TCP proxy that delays, limits and cuts (proxy.go), steady
 // load that knows what was accepted (load.go), the smallest worker (greeter.go), and what is checked at the end: secrets that must be
-// found nowhere (secret_canary.go), resources and processes that are left (resources.go), and fair shares
-// of the throughput (rate_share.go).
+// found nowhere (secret_canary.go), resources and processes that are left (resources.go), goroutines
+// that are left (goroutine_leaks.go), and fair shares of the throughput (rate_share.go). output.go keeps what a logger or a
+// process writes.
 package harness

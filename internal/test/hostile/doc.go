@@ -14,8 +14,8 @@
 //	H07 references to files and the network  here, bindings, bindings/model
 //	H08 schemas that double                  here, bindings/model
 //	H09 patterns that run for ever           here, bindings/model
-//	H10 values in messages about faults      here, bindings/model
-//	H12 manifests that leave their folder    bindings (bindings/hostile_test.go)
+//	H10 values in error messages            here, bindings/model
+//	H12 manifests that leave their folder    bindings/hostile_test.go
 //	H13 ids that are subjects                here, subjects
 //	H14 headers that command                 here
 //	H15 another turn's Nats-Msg-Id          here

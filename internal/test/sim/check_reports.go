@@ -48,7 +48,7 @@ func (w *world) reported(t *thread, v *events.AnswerResult, h *history) bool {
 		return len(h.responses) > 0
 	case events.AnswerBusy: // no chat is searched here
 		return false
-	case events.AnswerAccepted, events.AnswerReplayed, events.AnswerInvalid, events.AnswerForbidden: // see checkVerdict
+	case events.AnswerAccepted, events.AnswerReplayed, events.AnswerInvalid, events.AnswerForbidden: // see checkResult
 	}
 	return true
 }

@@ -28,6 +28,6 @@
 // # Files
 //
 // natstool.go sends the request; conversation.go waits for the answer and serves operations (host.go); answer.go reads the
-// answer and its errors; reply_inbox.go is the subscription; describe.go and discover.go find the endpoint, subjects.go
-// decides which subjects may be called.
+// answer and its errors; reply_inbox.go is the subscription; describe.go and discover.go find the endpoint, version.go
+// compares the versions of its instances, subjects.go decides which subjects may be called.
 package natstool

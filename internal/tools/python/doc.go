@@ -59,7 +59,7 @@
 //   - interpreter.go, trusted_interpreter.go, environ.go: which Python runs, and with which environment.
 //   - inspect.go: signatures of Python files, read without running them (inspect/*.py).
 //
-// The host (host/*.py) is the script of a child. boot.py loads its modules in the order of boot.go, then serve.py takes
+// The host (host/*.py) is the script of a child. host/boot.py loads its modules in the order of boot.go, then host/serve.py takes
 // calls:
 //
 //   - serve: takes frames, runs calls on the main thread, its event loop, or other threads, and replies. With
