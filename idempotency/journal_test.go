@@ -353,3 +353,19 @@ func TestContextChangesAreStoredOncePerEpoch(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, next, seq)
 }
+
+// A record whose name has an id that its kind does not have is none of the turn: it replaces no claim, response or cancel.
+func TestRecordsThatNoRuleCreatesReplaceNone(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewMemory()
+	decide(t, s, claim("idempotent", 1, 1))
+	for _, name := range []string{key.Public("tool_call", "1"), key.Public("tool_response", "1"), key.Private("tool_response"), key.Public("cancel", "1")} {
+		_, err := s.Create(t.Context(), idempotency.Record{Key: name, Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1}})
+		require.NoError(t, err)
+	}
+	turn := load(t, s)
+	require.Equal(t, key.Public("tool_call"), turn.Claim.Key)
+	require.Nil(t, turn.Response)
+	require.Nil(t, turn.Cancel)
+	require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 1, 2)).Action)
+}

@@ -49,13 +49,10 @@ func newTurn(key subjects.Key, records []Record) *Turn {
 			t.corrupt = true
 		}
 		switch k.Kind {
-		case events.RecordCall:
-			t.Claim = r
-			t.own(1, r)
-		case events.RecordResponse:
-			t.Response = r
-		case events.RecordCancel:
-			t.Cancel = r
+		case events.RecordCall, events.RecordResponse, events.RecordCancel:
+			if k.ID == "" && !k.Private { // no rule creates others
+				t.noteEvent(k.Kind, r)
+			}
 		case events.RecordTakeover:
 			n, err := strconv.Atoi(k.ID)
 			if err != nil {
@@ -75,6 +72,19 @@ func newTurn(key subjects.Key, records []Record) *Turn {
 		}
 	}
 	return t
+}
+
+// noteEvent notes a record of which a turn has one.
+func (t *Turn) noteEvent(kind string, r *Record) {
+	switch kind {
+	case events.RecordCall:
+		t.Claim = r
+		t.own(1, r)
+	case events.RecordResponse:
+		t.Response = r
+	case events.RecordCancel:
+		t.Cancel = r
+	}
 }
 
 // own notes that r holds the lease of an epoch.

@@ -104,11 +104,14 @@ func ReadQuestion(r *idempotency.Record, whole bool) *api.Question {
 // StateOf returns the state of a question of a turn, by its [idempotency.Turn.Questions]. The answer decides, and the
 // ack if the answer has expired. An answer that cannot be read decides nothing that is known.
 func StateOf(t *idempotency.Turn, q *idempotency.QuestionState) api.QuestionState {
-	decided := cmp.Or(q.Answer, q.Ack)
+	decided := q.Answer
+	if decided == nil && q.Ack != nil && q.Ack.Err == nil { // a damaged event decides nothing
+		decided = q.Ack
+	}
 	switch {
 	case decided == nil && t.Response != nil:
 		return api.Closed
-	case decided == nil && t.Cancel != nil:
+	case decided == nil && t.Cancel != nil && t.Cancel.Err == nil:
 		return api.Cancelled
 	case decided == nil:
 		return api.Open

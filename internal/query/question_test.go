@@ -45,6 +45,12 @@ func TestStateOfAQuestionIsTheSameForEveryReader(t *testing.T) {
 		"unreadable": {func(k subjects.Key) []idempotency.Record {
 			return []idempotency.Record{{Key: k.Private("answer", "1"), Seq: 1}}
 		}, api.Unreadable},
+		"open though a damaged ack": {func(k subjects.Key) []idempotency.Record {
+			return []idempotency.Record{{Key: k.Public("ack", "1"), Seq: 1}}
+		}, api.Open},
+		"open though a damaged cancel": {func(k subjects.Key) []idempotency.Record {
+			return []idempotency.Record{{Key: k.Public("cancel"), Seq: 1}}
+		}, api.Open},
 	} {
 		id := events.TurnID{App: "app", Chat: "chat", Turn: turn}
 		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)

@@ -29,7 +29,10 @@ func forms(secret string) []string {
 // plainForms are the forms of a text that is not encoded. HTML forms write a blank as a plus sign.
 func plainForms(text string) []string {
 	var all []string
-	for _, form := range []string{text, strings.ToUpper(text), strings.ToLower(text), strings.ReplaceAll(text, " ", "+")} {
+	for _, form := range []string{
+		text, strings.ToUpper(text), strings.ToLower(text), strings.ReplaceAll(text, " ", "+"),
+		strings.ToValidUTF8(text, "\ufffd"), // as encoders of JSON write it
+	} {
 		all = append(all, lower(form))
 		if joined := strings.Join(strings.Fields(form), ""); len(joined) >= unbroken {
 			all = append(all, lower(joined))
@@ -60,12 +63,13 @@ func core(encode func([]byte) string, bits int, secret string, offset int) strin
 	return encoded[from:max(from, to)]
 }
 
-// lower folds ASCII letters, as the matcher does.
+// lower folds ASCII letters, as the matcher does. All other bytes stay, also those that are not UTF-8.
 func lower(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
+	folded := []byte(text)
+	for i, c := range folded {
+		if c >= 'A' && c <= 'Z' {
+			folded[i] = c + 'a' - 'A'
 		}
-		return r
-	}, strings.ToValidUTF8(text, "\ufffd"))
+	}
+	return string(folded)
 }

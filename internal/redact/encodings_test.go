@@ -110,6 +110,7 @@ func BenchmarkText(b *testing.B) {
 func FuzzSecretIsGone(f *testing.F) {
 	f.Add("swordfish", "the swordfish%20is here")
 	f.Add(`a\u0041%41&amp;`, `\\u0041`)
+	f.Add("000\x80", "0")
 	f.Fuzz(func(t *testing.T, secret, text string) {
 		trimmed := strings.TrimSpace(secret)
 		if len(trimmed) < redact.Shortest {

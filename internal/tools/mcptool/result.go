@@ -83,9 +83,18 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	case err != nil:
 		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + excerpt.Line(err.Error(), maxText), Err: err}
 	case len(violations) > 0:
-		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violations[0].String())
+		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations))
 	}
 	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
+}
+
+// violationsText states all that is wrong with a value, without any of it.
+func violationsText(violations []model.Violation) string {
+	texts := make([]string, len(violations))
+	for i, v := range violations {
+		texts[i] = v.String()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // failure is the error of a result with isError.
