@@ -121,7 +121,7 @@ func (b *binder) checkCache(t *toolEntry, effect Effect) {
 		b.errorf(t.cacheAt, "bad_cache", "remove cache", "the results of tool %s are not kept: people see what a UI tool shows", t.name)
 	case effect != EffectNone:
 		b.errorf(t.cacheAt, "bad_cache", "write effect: none if the tool changes nothing, or remove cache",
-			"the results of tool %s are not kept: its effect is %s, and a kept result would leave it out", t.name, effect)
+			"the results of tool %s are not kept: its effect is %s, and a kept result would skip it", t.name, effect)
 	}
 }
 

@@ -41,7 +41,7 @@ func (o *entryReader) cache(n *node) Cache {
 		if s := n.get("scope"); !s.absent() {
 			c.Scope = Scope(s.str())
 			if known := scopes(); !slices.Contains(known, s.str()) {
-				return bad(s, "scope is %s, and must be one of %s", s.shown(), strings.Join(known, ", "))
+				return bad(s, "invalid scope %s: must be one of %s", s.shown(), strings.Join(known, ", "))
 			}
 		}
 		ttl = n.get("ttl")

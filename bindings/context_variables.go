@@ -100,7 +100,7 @@ func (m *manifest) variableList(n *node, file string) {
 func (m *manifest) readVariable(name string, n *node, file string) {
 	at := n.at(file)
 	if name == "" || !n.is(mapNode) {
-		m.warnf(at, "bad_variable", "write {type, description, source}", "context variable %s must be a map and is left out", quoted(name))
+		m.warnf(at, "bad_variable", "write {type, description, source}", "context variable %s must be a map; it is ignored", quoted(name))
 		return
 	}
 	v := Variable{
@@ -150,7 +150,7 @@ func (m *manifest) readSource(n *node, file string, v *Variable) bool {
 	kind, ok := sourceType(word)
 	if !n.is(mapNode) || !ok {
 		m.warnf(n.at(file), "unknown_source", didYouMean(word, sourceTypes()),
-			"context variable %s has the unknown source type %s and is left out", v.Name, quoted(word))
+			"context variable %s has the unknown source type %s; it is ignored", v.Name, quoted(word))
 		return false
 	}
 	v.Source.Type = kind
@@ -183,7 +183,7 @@ func (m *manifest) addVariable(v Variable) {
 			"context variable %s is defined here and at %s; this one counts", v.Name, m.variables[i].at)
 		m.variables[i] = v
 	case len(m.variables) >= maxEntries:
-		m.errorf(v.at, "too_many_entries", "split the workflow", "more than %d context variables; %s is left out", maxEntries, v.Name)
+		m.errorf(v.at, "too_many_entries", "split the workflow", "more than %d context variables; %s is ignored", maxEntries, v.Name)
 	default:
 		m.variables = append(m.variables, v)
 	}

@@ -132,5 +132,5 @@ agents: {W: {variables: [good, unknown]}}
 	require.Equal(t, []string{"NEXT", "GO"}, v.Triggers[0].Patterns)
 	warnings := lines(set, diag.SeverityWarning)
 	require.Len(t, warnings, 8)
-	require.Contains(t, strings.Join(warnings, "\n"), `W/context_variables.yaml:4: warning: context variable misspelt has the unknown source type "stat" and is left out [unknown_source]: did you mean "state"?`)
+	require.Contains(t, strings.Join(warnings, "\n"), `W/context_variables.yaml:4: warning: context variable misspelt has the unknown source type "stat"; it is ignored [unknown_source]: did you mean "state"?`)
 }

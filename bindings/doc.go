@@ -61,8 +61,7 @@
 //
 //   - oneturn_yaml.go: oneturn.yaml and its JSON Schema for editors; agent_allowlist.go: the tools that an agent may call
 //   - mozaiks_*.go: the manifests of MozaiksAI
-//   - context_variables.go, trigger_reader.go: context variables and what sets them; trigger_match.go: when a trigger
-//     applies
+//   - context_variables.go, trigger_reader.go: context variables and their triggers
 //   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
 //     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
 //     cache_policy.go

@@ -79,7 +79,7 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 		},
 		"tool elsewhere without a name": {
 			"-- W/tools.yaml --\ntools: [{agent: A, tool_type: Agent_Tool, http: {url: \"https://example.com/x\"}}]\n",
-			"W/tools.yaml:1: error: a tool of agent A has no name and names no function [tool_without_function]: add name",
+			"W/tools.yaml:1: error: a tool of agent A has neither name nor function [tool_without_function]: add name",
 		},
 		"file and function of a tool elsewhere": {
 			"-- W/tools.yaml --\ntools: [{agent: A, tool_type: UI_Tool, name: a, file: t.py, function: f, http: {url: \"https://example.com/x\"}}]\n",

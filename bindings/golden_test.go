@@ -90,7 +90,7 @@ func TestGoldenWorkflowReportsItsOddities(t *testing.T) {
 		`WF/tools.yaml:28: warning: parameter must of tool needs has no default and model B5 has no field for it [parameter_unfilled]: add a field for it to the model, or a default to the function`,
 		`WF/tools.yaml:40: warning: parameter name of tool positional has no default and model C1 has no field for it [parameter_unfilled]: add a field for it to the model, or a default to the function`,
 		`WF/tools.yaml:60: warning: agent MU has several automatic tools; multi_a (WF/tools.yaml:56) is never called, multi_b is [tool_shadowed]: set auto_invoke: false on the others, or give them other agents`,
-		`WF/tools.yaml:72: warning: agent lists something that is not a name; it is left out [agent_not_text]: keep names only`,
+		`WF/tools.yaml:72: warning: agent lists something that is not a name; it is ignored [agent_not_text]: keep names only`,
 		`WF/tools.yaml:102: warning: tool x names the unknown agent "GHOST" [unknown_agent]: known: A, BE, CI, E, F, M, MU, N, NA, P and 10 more`,
 	}, lines(set, diag.SeverityWarning))
 }

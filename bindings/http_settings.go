@@ -69,7 +69,7 @@ func (o *entryReader) url(n *node, network target.Network) string {
 	case u.Scheme != "https" && u.Scheme != "http":
 		bad("write https://…", "has no scheme https")
 	case u.Hostname() == "":
-		bad("write for example https://api.example.com/v1/orders", "names no host")
+		bad("write for example https://api.example.com/v1/orders", "has no host")
 	case u.User != nil:
 		bad("put them into headers: {Authorization: {file: secret.txt}}", "has credentials in it, which logs and people would see")
 	case u.Fragment != "":
@@ -123,7 +123,7 @@ func (o *entryReader) value(n *node, name string) target.Value {
 		o.strict(n, o.file, "value")
 		file := n.get("file").str()
 		if file == "" || strings.ContainsFunc(file, control) {
-			o.refusef(at, "bad_value", "write for example "+name+": {file: secret.txt}", "%s names no file", quoted(name))
+			o.refusef(at, "bad_value", "write for example "+name+": {file: secret.txt}", "file of %s is missing", quoted(name))
 			return target.Value{}
 		}
 		v := target.Value{File: o.absPath(file)}
@@ -142,7 +142,7 @@ func (o *entryReader) value(n *node, name string) target.Value {
 	}
 	if n.text != "" && (secretName(name) || secretText(n.text)) {
 		o.warnf(at, "secret_in_clear", "put it into a file that only the worker reads, and write "+name+": {file: secret.txt}",
-			"%s of %s looks like a secret and stands in the manifest", name, o.what)
+			"%s of %s looks like a secret and is written in the manifest", name, o.what)
 	}
 	return target.Value{Text: n.text}
 }

@@ -178,7 +178,7 @@ type named struct {
 }
 
 // entries reads a collection that may be written as a map name → entry or as a list of
-// entries with a name; items without one are reported and left out.
+// entries with a name; items without one are reported and ignored.
 func (m *manifest) entries(n *node, file, what string, nameKeys ...string) []named {
 	var all []named
 	n = m.bounded(n, file, what)
@@ -192,7 +192,7 @@ func (m *manifest) entries(n *node, file, what string, nameKeys ...string) []nam
 			name := item.first(nameKeys...).str()
 			if name == "" {
 				m.warnf(item.at(file), "entry_without_name", "add "+nameKeys[0],
-					"an entry of %s has no name and is left out", what)
+					"an entry of %s has no name; it is ignored", what)
 				continue
 			}
 			all = append(all, named{name, item})
@@ -209,7 +209,7 @@ func (m *manifest) bounded(n *node, file, what string) *node {
 	if n == nil || len(n.items) <= maxEntries {
 		return n
 	}
-	m.errorf(n.at(file), "too_many_entries", "split the workflow", "%s has more than %d entries; the rest is left out", what, maxEntries)
+	m.errorf(n.at(file), "too_many_entries", "split the workflow", "%s has more than %d entries; the rest is ignored", what, maxEntries)
 	cut := *n
 	cut.items = n.items[:maxEntries]
 	cut.keys = n.keys[:min(len(n.keys), maxEntries)]
@@ -251,13 +251,13 @@ func (m *manifest) policy(n *node, file string) policy {
 			p.effect, p.at = Effect(word), e.at(file)
 		} else {
 			m.errorf(e.at(file), "bad_effect", cmp.Or(suggestion(word, effects()), "write for example effect: keyed"),
-				"effect is %s, and must be one of %s", e.shown(), strings.Join(effects(), ", "))
+				"invalid effect %s: must be one of %s", e.shown(), strings.Join(effects(), ", "))
 		}
 	}
 	if a := n.get("max_attempts"); !a.absent() {
 		v, err := strconv.Atoi(a.text)
 		if !a.is(numberNode) || err != nil || v < 1 || v > maxAttemptsLimit {
-			m.errorf(a.at(file), "bad_max_attempts", "write for example max_attempts: 3", "max_attempts is %s, and must be a whole number from 1 to %d", a.shown(), maxAttemptsLimit)
+			m.errorf(a.at(file), "bad_max_attempts", "write for example max_attempts: 3", "invalid max_attempts %s: must be a whole number from 1 to %d", a.shown(), maxAttemptsLimit)
 		} else {
 			p.attempts = v
 		}
@@ -320,7 +320,7 @@ func (m *manifest) settings(n *node, file string) {
 		case reuseRun, reuseRefuse:
 			m.reuse = s
 		default:
-			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse is %s, and must be run or refuse", r.shown())
+			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "invalid on_key_reuse %s: must be run or refuse", r.shown())
 		}
 	}
 	for _, flag := range []struct {
@@ -333,7 +333,7 @@ func (m *manifest) settings(n *node, file string) {
 		}
 		v, ok := s.truth()
 		if !ok {
-			m.errorf(s.at(file), "bad_compat", "write compat: {"+flag.name+": false}", "compat.%s is %s, and must be true or false", flag.name, s.shown())
+			m.errorf(s.at(file), "bad_compat", "write compat: {"+flag.name+": false}", "invalid compat.%s %s: must be true or false", flag.name, s.shown())
 		}
 		*flag.to = v
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JSON manifests are read token by token, so that each value has its line and a key that stands twice is found.
+// JSON manifests are read token by token, so that each value has its line and duplicate keys are found.
 
 // jsonReader walks the tokens of a JSON text and knows the line it is on.
 type jsonReader struct {

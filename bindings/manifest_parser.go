@@ -13,7 +13,7 @@ type document struct {
 	repeated []repeatedKey
 }
 
-// repeatedKey is a key that stands twice in one map; the later one counts.
+// repeatedKey is a duplicate key of a map; the last value is used.
 type repeatedKey struct {
 	key  string
 	line int

@@ -34,7 +34,7 @@ func (p *parser) yaml(data []byte) (n *node, err error) {
 	defer func() {
 		// The library reports its own errors by panic and lets others through.
 		if r := recover(); r != nil {
-			n, err = nil, &parseError{0, "the YAML reader gave up on the file"}
+			n, err = nil, &parseError{0, "cannot parse the YAML file"}
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(data))

@@ -47,7 +47,7 @@ func (m *manifest) legacyVariable(e named, source SourceType, file string) {
 		return
 	}
 	if !e.node.is(mapNode) {
-		m.warnf(e.node.at(file), "bad_variable", "write {name, …}", "context variable %s must be a map and is left out", quoted(e.name))
+		m.warnf(e.node.at(file), "bad_variable", "write {name, …}", "context variable %s must be a map; it is ignored", quoted(e.name))
 		return
 	}
 	v := Variable{

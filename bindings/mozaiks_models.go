@@ -31,7 +31,7 @@ func (m *manifest) registry(n *node, file string, outside bool) {
 	}
 	if outside {
 		m.infof(n.at(file), "registry_beside_models", "move it under structured_outputs",
-			"registry stands next to structured_outputs; MozaiksAI ignores it there, here it is read")
+			"registry is next to structured_outputs, where MozaiksAI ignores it and oneturn reads it")
 	}
 	for _, e := range m.entries(n, file, "registry", "agent", "agent_name", "name") {
 		target := e.node
@@ -41,7 +41,7 @@ func (m *manifest) registry(n *node, file string, outside bool) {
 		switch {
 		case target.absent(): // an agent without model
 		case target.str() == "":
-			m.warnf(e.node.at(file), "bad_registration", "write the model's name", "registry entry of agent %s names no model", e.name)
+			m.warnf(e.node.at(file), "bad_registration", "write the model's name", "registry entry of agent %s has no model", e.name)
 		default:
 			m.register(e.name, target.str(), e.node.at(file))
 		}

@@ -83,7 +83,7 @@ func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 	case kind == KindGo, kind == KindPython:
 		t.kind, t.target, t.shared = kind, nil, ""
 	case !slices.Contains(kinds(), string(kind)):
-		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind is %s, and must be one of %s", k.shown(), strings.Join(kinds(), ", "))
+		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "invalid kind %s: must be one of %s", k.shown(), strings.Join(kinds(), ", "))
 		t.kind = ""
 		return
 	}
@@ -104,10 +104,10 @@ func (m *manifest) readToolAgents(n *node, file string, t *toolEntry) bool {
 	}
 	t.agents = agents.texts()
 	if agents.is(listNode) && len(t.agents) < len(agents.items) {
-		m.warnf(agents.at(file), "agent_not_text", "keep names only", "agent lists something that is not a name; it is left out")
+		m.warnf(agents.at(file), "agent_not_text", "keep names only", "agent lists something that is not a name; it is ignored")
 	}
 	if len(t.agents) == 0 {
-		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s names no agent", quoted(t.name))
+		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s has no agent", quoted(t.name))
 	}
 	return len(t.agents) > 0
 }
@@ -123,13 +123,13 @@ func (m *manifest) complete(t *toolEntry) bool {
 			fix = "add name"
 		}
 		m.errorf(t.at, "tool_without_function", fix,
-			"a tool of agent %s has no name and names no function", strings.Join(t.agents, ", "))
+			"a tool of agent %s has neither name nor function", strings.Join(t.agents, ", "))
 		return false
 	case t.kind == KindPython && t.function == "":
-		m.errorf(t.at, "tool_without_function", "add function", "tool %s names no function", t.name)
+		m.errorf(t.at, "tool_without_function", "add function", "tool %s has no function", t.name)
 		return false
 	case t.kind == KindPython && t.file == "":
-		m.errorf(t.at, "tool_without_file", "add file, or kind: go", "tool %s names no file", t.name)
+		m.errorf(t.at, "tool_without_file", "add file, or kind: go", "tool %s has no file", t.name)
 		return false
 	}
 	return true

@@ -24,7 +24,7 @@ func (m *manifest) toolsByAgent(n *node, file, key, usual string) {
 		}
 		what := key + "." + agent
 		if len(agents.items)*len(tools.items) > maxEntries {
-			m.errorf(tools.at(file), "too_many_entries", "split the workflow", "%s are more than %d tools of agents; they are left out", what, maxEntries)
+			m.errorf(tools.at(file), "too_many_entries", "split the workflow", "%s are more than %d tools of agents; they are ignored", what, maxEntries)
 			continue
 		}
 		m.toolList(tools.eachOf(agents), file, what, usual)

@@ -213,7 +213,7 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 	}
 	t.agents = append(n.get("agent").texts(), n.get("agents").texts()...)
 	if len(t.agents) == 0 {
-		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s names no agent", quoted(t.name))
+		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s has no agent", quoted(t.name))
 		return t, false
 	}
 	if !m.complete(&t) {

@@ -168,7 +168,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 			if isOwnFormat(path.Base(file)) {
 				sev = diag.SeverityError
 			}
-			m.add(sev, place{file, r.line}, "repeated_key", "key "+quoted(r.key)+" stands twice in one map; the later one counts", "remove one of them")
+			m.add(sev, place{file, r.line}, "repeated_key", "duplicate key "+quoted(r.key)+"; the last value is used", "remove one of them")
 		}
 		return d, true
 	}

@@ -91,7 +91,7 @@ func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
 	}
 	i := slices.IndexFunc(m.tools, func(o toolEntry) bool { return o.name == t.name })
 	if i >= 0 {
-		m.errorf(t.at, "tool_defined_twice", "rename one of them", "tool %s is defined at %s already; this one is left out", t.name, m.tools[i].at)
+		m.errorf(t.at, "tool_defined_twice", "rename one of them", "tool %s is defined at %s already; this one is ignored", t.name, m.tools[i].at)
 		return t, false
 	}
 	m.readKind(n, file, KindGo, &t)

@@ -133,7 +133,7 @@ tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
 	}
 	for asked, want := range map[[2]string]string{
 		{"W", "runn"}:      `did you mean "run"?`,
-		{"W", "unusable"}:    "url names no host",
+		{"W", "unusable"}:  "url has no host",
 		{"", "broken"}:     "url has no scheme https",
 		{"", "run"}:        "name one of them: V/run, W/run",
 		{"", "only_her"}:   `did you mean "only_here"?`,
@@ -158,7 +158,7 @@ func TestMistakesInTheSharedFileAreNamed(t *testing.T) {
 		"tools: [{nats: {subject: a}}]": `a shared tool has no name [tool_without_name]: add name`,
 		"tools: [{name: a, file: t.py, kind: python}]":      `tool a is a Python function, which belongs to the folder of a workflow [shared_python]`,
 		"tools: [{name: a, agent: A, kind: go}]":            `shared tool has no key "agent" [unknown_key]`,
-		"tools: [{name: a, kind: go}, {name: a, kind: go}]": `tool a is defined at tools.oneturn.yaml:1 already; this one is left out [tool_defined_twice]`,
+		"tools: [{name: a, kind: go}, {name: a, kind: go}]": `tool a is defined at tools.oneturn.yaml:1 already; this one is ignored [tool_defined_twice]`,
 		"tools: [": `the file cannot be read`,
 		"[]":       `the file must be a map [wrong_shape]`,
 	} {

@@ -134,7 +134,7 @@ func (o *entryReader) nats(n *node) *target.NATS {
 	case to.Service == "" && to.Endpoint != "":
 		o.refusef(n.get("endpoint").at(o.file), "bad_subject", "add service", "nats names an endpoint and no service")
 	case to.Subject == "" && to.Service == "":
-		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats names neither subject nor service")
+		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats has neither subject nor service")
 	case len(to.Subjects) > 0 && to.Subject != "":
 		o.refusef(n.get("subjects").at(o.file), "bad_subject", "remove subjects, or remove subject and name the service", "subjects are for a service that is found by its name, and nats names a subject")
 	case to.TrustMetadata && to.Service == "" && !name.MatchString(first):
@@ -172,7 +172,7 @@ func (o *entryReader) mcp(n *node, t *toolEntry) *target.MCP {
 	}
 	t.server, t.serverAt = o.text(n, "server"), n.get("server").at(o.file)
 	if t.server == "" && o.problem == nil {
-		o.refusef(n.at(o.file), "tool_without_target", "write mcp: {server: NAME}, and define it under servers", "mcp names no server")
+		o.refusef(n.at(o.file), "tool_without_target", "write mcp: {server: NAME}, and define it under servers", "mcp has no server")
 	}
 	if to.Digest != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(to.Digest) {
 		o.refusef(n.get("digest").at(o.file), "bad_digest", "write what `turnctl tools pin` prints: sha256: and 64 hex digits", "digest %s cannot be one", quoted(to.Digest))
@@ -185,7 +185,7 @@ func (o *entryReader) http(n *node) *target.HTTP {
 	methods := []string{"POST", "PUT", "PATCH"}
 	if m := o.text(n, "method"); m != "" {
 		if to.Method = strings.ToUpper(m); !slices.Contains(methods, to.Method) {
-			o.refusef(n.get("method").at(o.file), "bad_method", "write method: POST, or leave it out", "method is %s, and must be one of %s: arguments travel in the body", n.get("method").shown(), strings.Join(methods, ", "))
+			o.refusef(n.get("method").at(o.file), "bad_method", "write method: POST, or omit it", "invalid method %s: must be one of %s: arguments travel in the body", n.get("method").shown(), strings.Join(methods, ", "))
 		}
 	}
 	to.URL = o.address(n, to.Network, "http")
@@ -195,7 +195,7 @@ func (o *entryReader) http(n *node) *target.HTTP {
 // address is the URL that a block has to have.
 func (o *entryReader) address(n *node, network target.Network, block string) string {
 	if n.get("url").absent() {
-		o.refusef(n.at(o.file), "tool_without_target", "add url", "%s names no url", block)
+		o.refusef(n.at(o.file), "tool_without_target", "add url", "%s has no url", block)
 		return ""
 	}
 	return o.url(n, network)
@@ -208,7 +208,7 @@ func (o *entryReader) completion(n *node) *target.Completions {
 	}
 	to.URL = o.address(n, to.Network, "completion")
 	if to.Model == "" && n.get("model").absent() {
-		o.refusef(n.at(o.file), "tool_without_target", "add model", "completion names no model")
+		o.refusef(n.at(o.file), "tool_without_target", "add model", "completion has no model")
 	}
 	switch s := n.get("system"); {
 	case s.is(textNode):
@@ -220,7 +220,7 @@ func (o *entryReader) completion(n *node) *target.Completions {
 		t, err := strconv.ParseFloat(v.text, 64)
 		const hottest = 2
 		if !v.is(numberNode) || err != nil || t < 0 || t > hottest {
-			o.refusef(v.at(o.file), "bad_number", "write for example temperature: 0.2", "temperature is %s, and must be a number from 0 to 2", v.shown())
+			o.refusef(v.at(o.file), "bad_number", "write for example temperature: 0.2", "invalid temperature %s: must be a number from 0 to 2", v.shown())
 		}
 		to.Temperature = &t
 	}

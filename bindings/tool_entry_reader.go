@@ -70,7 +70,7 @@ func (o *entryReader) flag(n *node, key string) bool {
 	}
 	on, ok := v.truth()
 	if !ok {
-		o.refusef(v.at(o.file), "wrong_shape", "write true or false", "%s is %s, and must be true or false", key, v.shown())
+		o.refusef(v.at(o.file), "wrong_shape", "write true or false", "invalid %s %s: must be true or false", key, v.shown())
 	}
 	return on
 }
@@ -100,7 +100,7 @@ func (o *entryReader) count(n *node, key string, most int) int {
 	}
 	c, err := strconv.Atoi(v.text)
 	if !v.is(numberNode) || err != nil || c < 1 || c > most {
-		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s is %s, and must be a whole number from 1 to %d", key, v.shown(), most)
+		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "invalid %s %s: must be a whole number from 1 to %d", key, v.shown(), most)
 		return 0
 	}
 	return c

@@ -48,7 +48,7 @@ func (o *entryReader) guard(n *node) guards.Guard {
 	}
 	if s := n.get("secrets"); !s.absent() {
 		if d.Secrets = s.str() == "refuse"; !d.Secrets {
-			o.refusef(s.at(o.file), "bad_guard", "write secrets: refuse", "secrets is %s, and must be refuse", s.shown())
+			o.refusef(s.at(o.file), "bad_guard", "write secrets: refuse", "invalid secrets %s: must be refuse", s.shown())
 		}
 	}
 	if b := n.get("max_bytes"); !b.absent() {

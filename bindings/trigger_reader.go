@@ -1,9 +1,12 @@
 package bindings
 
-import "slices"
+import (
+	"regexp/syntax"
+	"slices"
+)
 
-// Triggers and the older transitions of a context variable, read into one [Trigger]. One that could never fire is
-// reported and omitted; trigger_match.go evaluates them.
+// Triggers and the older transitions of a context variable, read into one [Trigger]. One that could never match
+// is reported and ignored. Nothing evaluates them yet.
 
 // Bounds of a trigger's regular expression.
 const (
@@ -65,7 +68,7 @@ func (m *manifest) list(n *node, file, what string) []*node {
 		return nil
 	}
 	if !n.is(listNode) {
-		m.warnf(n.at(file), "wrong_shape", "write a list", "%s must be a list; left out", what)
+		m.warnf(n.at(file), "wrong_shape", "write a list", "%s must be a list; it is ignored", what)
 		return nil
 	}
 	return m.bounded(n, file, what).items
@@ -95,23 +98,38 @@ func (m *manifest) readTrigger(n *node, file string, v *Variable, from, to any) 
 	m.addTrigger(t, n.at(file), v)
 }
 
-// addTrigger checks a trigger; one that could never fire is left out.
+// addTrigger checks a trigger; one that could never match is ignored.
 func (m *manifest) addTrigger(t Trigger, at place, v *Variable) {
 	why, fix := "", ""
 	switch {
 	case t.Type == TriggerUIResponse && t.Tool == "":
-		why, fix = "it names no tool", "add tool: the name of the UI tool"
+		why, fix = "it has no tool", "add tool: the name of the UI tool"
 	case t.Type == TriggerAgentText && len(t.Patterns) == 0:
 		why, fix = "it has nothing to match", "add equals, contains or regex"
-	case t.Match == MatchRegex && slices.ContainsFunc(t.Patterns, func(p string) bool { return compilePattern(p) == nil }):
+	case t.Match == MatchRegex && slices.ContainsFunc(t.Patterns, func(p string) bool { return !usablePattern(p) }):
 		why, fix = "its regular expression cannot be used", "write it in RE2 syntax, in at most 512 bytes and without large repeats"
 	}
 	if why != "" {
-		m.warnf(at, "bad_trigger", fix, "a trigger of context variable %s is left out: %s", v.Name, why)
+		m.warnf(at, "bad_trigger", fix, "a trigger of context variable %s is ignored: %s", v.Name, why)
 		return
 	}
 	if t.Type == TriggerAgentText && t.Agent == "" {
-		m.warnf(at, "trigger_without_agent", "add agent", "a trigger of context variable %s names no agent: any agent's text sets it", v.Name)
+		m.warnf(at, "trigger_without_agent", "add agent", "a trigger of context variable %s has no agent: any agent's text sets it", v.Name)
 	}
 	v.Triggers = append(v.Triggers, t)
+}
+
+// usablePattern reports whether the pattern of a trigger can be compiled, case-insensitive. A search takes time in
+// proportion to text × program, so both the pattern and its program are bounded. The program may have a quarter of
+// the size of one in a model, because every text of an agent is searched.
+func usablePattern(pattern string) bool {
+	if len(pattern) > maxPattern {
+		return false
+	}
+	tree, err := syntax.Parse("(?i)"+pattern, syntax.Perl)
+	if err != nil {
+		return false
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	return err == nil && len(program.Inst) <= maxProgram
 }

@@ -198,7 +198,7 @@ func TestInvalidSettingsAreReportedTogetherWithAValueThatWorks(t *testing.T) {
 		`"pool" in ` + name + `:3: is neither a plain value nor a list`,
 		`python_pool in ` + name + `:4: 0 is outside 1 to 256; try python_pool: 4`,
 		`http in ` + name + `:5: "localhost" is not HOST:PORT; try http: 127.0.0.1:8080`,
-		`"http" in ` + name + `:6: is in the file twice`,
+		`"http" in ` + name + `:6: duplicate setting`,
 		`"store" in ` + name + `:7: is neither a plain value`,
 		`--tool-timeout: -1s is outside 1ms to 24h; try --tool-timeout=60s`,
 		`--watch: "maybe" is neither true nor false; --watch is a switch: use it without a value`,
@@ -266,16 +266,16 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"two servers":        {[]string{"--nats=nats://a", "--context=b"}, "--context: names a server, and so does --nats"},
-		"two identities":     {[]string{"--creds=a", "--nkey=b"}, "--nkey: signs in"},
-		"half a certificate": {[]string{"--tls-cert=a"}, "--tls-cert: and --tls-key belong together"},
+		"two servers":        {[]string{"--nats=nats://a", "--context=b"}, "--context: and --nats are mutually exclusive"},
+		"two identities":     {[]string{"--creds=a", "--nkey=b"}, "--nkey: and --creds are mutually exclusive"},
+		"half a certificate": {[]string{"--tls-cert=a"}, "--tls-cert: and --tls-key must be set together"},
 		"wildcard prefix":    {[]string{"--prefix=a.*"}, "--prefix: "},
 		"wildcard pool":      {[]string{"--pool=a.>"}, "--pool: "},
 		"short retention":    {[]string{"--retention=24h"}, "try --retention=193h0m0s"},
 		"open server":        {[]string{"--listen=0.0.0.0:4222"}, "try --listen=127.0.0.1:4222"},
 		"no address":         {[]string{"--listen="}, `--listen: "" is not HOST:PORT; try --listen=127.0.0.1:4222`},
-		"half a password":    {[]string{"--nats-user=u"}, "--nats-user: and the password belong together"},
-		"half a sign-in":     {[]string{"--listen-user=u"}, "--listen-password belong together"},
+		"half a password":    {[]string{"--nats-user=u"}, "--nats-user: and the password must be set together"},
+		"half a sign-in":     {[]string{"--listen-user=u"}, "--listen-password must be set together"},
 		"store elsewhere":    {[]string{"--nats=nats://a", "--store=x"}, "--store: belongs to the embedded server"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "--in-max-bytes: invalid size \"1XB\"")
 	_, err = load[config.Provision](t, []string{"--retention=24h", "--pools=,"}, nil)
 	require.ErrorContains(t, err, "--retention=193h0m0s")
-	require.ErrorContains(t, err, "--pools: names no pool")
+	require.ErrorContains(t, err, "--pools: no pool set")
 }
 
 func TestOpenServerWithPasswordIsAccepted(t *testing.T) {

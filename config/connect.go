@@ -137,7 +137,7 @@ func (s signIn) options() ([]nats.Option, error) {
 	if s.nkey != "" {
 		opt, err := nats.NkeyOptionFromSeed(s.nkey)
 		if err != nil {
-			return nil, fmt.Errorf("connect: NKey seed file %s holds no seed of a user: %w", s.nkey, err)
+			return nil, fmt.Errorf("connect: NKey seed file %s has no valid user seed: %w", s.nkey, err)
 		}
 		opts = append(opts, opt)
 	}

@@ -157,7 +157,7 @@ func TestConnectErrorsNameTheFixAndNoSecret(t *testing.T) {
 		"other protocol":      {config.NATS{URL: config.URL("nats://" + talks(t, "SSH-2.0-OpenSSH_9.6\r\n"))}, "is not a NATS server", nil},
 		"hangs up":            {config.NATS{URL: config.URL("nats://" + talks(t, ""))}, "is not a NATS server", nil},
 		"no creds file":       {config.NATS{Creds: filepath.Join(dir, "none")}, "the file of --creds: stat " + filepath.Join(dir, "none"), os.ErrNotExist},
-		"no seed":             {config.NATS{NKey: seedless}, "holds no seed", nil},
+		"no seed":             {config.NATS{NKey: seedless}, "has no valid user seed", nil},
 		"no CA file":          {config.NATS{TLSCA: filepath.Join(dir, "ca")}, filepath.Join(dir, "ca"), os.ErrNotExist},
 		"home is not there":   {config.NATS{Context: contextFile(t, dir, "c", map[string]any{"ca": "~/no/such.pem"})}, "no/such.pem", os.ErrNotExist},
 	} {

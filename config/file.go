@@ -84,7 +84,7 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Fi
 		case near == "":
 			problems = append(problems, invalid(setting, "unknown setting", "use a key of docs/configuration.md, for example slots"))
 		case twice:
-			problems = append(problems, invalid(setting, "is in the file twice", "keep one of them"))
+			problems = append(problems, invalid(setting, "duplicate setting", "keep one of them"))
 		case !ok:
 			problems = append(problems, invalid(setting, "is neither a plain value nor a list of them", "write "+key.Value+": VALUE"))
 		default:

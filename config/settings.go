@@ -47,8 +47,8 @@ type Worker struct {
 	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool call whose manifest sets none. A timeout is an unknown outcome and is never retried."`
 	Python       string        `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for Python tools: a name on the PATH or a path. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
 	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes per workflow."`
-	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to get ready, and then to get to a function: importing its file, for the most part. A call that gets no further ends as tool_error and has not entered its tool."`
-	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. They get nothing else of the worker's environment but PATH, HOME, LANG and similar variables."`
+	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to start, and then to import the file of a function. A call that takes longer ends as tool_error and has not entered its tool."`
+	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may read: names, or prefixes with a star. Other variables of the worker are not passed to them, except for PATH, HOME, LANG and similar ones."`
 	CacheSize    Bytes         `flag:"cache-size" default:"64MiB" help:"Memory for results of tools that have a cache; the least recently used ones are evicted. 0 disables the cache."`
 	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys). A worker that is alone on its embedded server waits for 2s at most."`
 
@@ -60,7 +60,7 @@ type Worker struct {
 
 	SecretKeys string `flag:"secret-keys" example:"secret-keys" help:"File with the keys that seal the answers to secret questions: one per line; the first one seals, all of them open. turnctl secret-key prints a new one. Only the worker may read the file. All workers of a pool need the same. With the embedded server it is secret-keys in --store, created at the first start."`
 
-	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this worker runs none."`
+	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past --max-turn-life. One worker sweeps at a time; 0s turns sweeps off in this worker."`
 
 	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may continue after the first signal; then they are cancelled."`
 	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics; empty or off disables them."`

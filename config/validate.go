@@ -73,10 +73,10 @@ func (n *NATS) validate() []diag.Finding {
 			problems = append(problems, invalid(setting, message, fix))
 		}
 	}
-	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "omit one of them")
-	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "omit one of them")
-	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password belong together", "set both, ONETURN_NATS_USER and ONETURN_NATS_PASSWORD, or neither")
-	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "set both, for example --tls-cert=cert.pem --tls-key=key.pem")
+	add(n.URL != "" && n.Context != "", "--context", "and --nats are mutually exclusive", "omit one of them")
+	add(n.Creds != "" && n.NKey != "", "--nkey", "and --creds are mutually exclusive", "omit one of them")
+	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password must be set together", "set both, ONETURN_NATS_USER and ONETURN_NATS_PASSWORD, or neither")
+	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key must be set together", "set both, for example --tls-cert=cert.pem --tls-key=key.pem")
 	if _, err := subjects.New(n.Prefix); err != nil {
 		problems = append(problems, invalidValue("--prefix", err.Error(), "--prefix="+subjects.DefaultPrefix))
 	}
@@ -91,7 +91,7 @@ func checkPools(flag string, pools ...string) []diag.Finding {
 		}
 	}
 	if len(pools) == 0 {
-		problems = append(problems, invalidValue(flag, "names no pool", flag+"="+subjects.DefaultPool))
+		problems = append(problems, invalidValue(flag, "no pool set", flag+"="+subjects.DefaultPool))
 	}
 	return problems
 }
@@ -120,7 +120,7 @@ func (w *Worker) checkStoreMax() []diag.Finding {
 // checkListen keeps an open server from having no password.
 func (w *Worker) checkListen() []diag.Finding {
 	if (w.ListenUser == "") != (w.ListenPassword == "") {
-		return []diag.Finding{invalid("--listen-user", "and --listen-password belong together", "set both, ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or neither")}
+		return []diag.Finding{invalid("--listen-user", "and --listen-password must be set together", "set both, ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or neither")}
 	}
 	if w.Accounts != "" && w.ListenUser != "" {
 		return []diag.Finding{invalid("--accounts", "and --listen-user are mutually exclusive: the file names the users", "omit one of them")}

@@ -171,21 +171,6 @@ func TestTextsGiveTheObjectThatThePageDocuments(t *testing.T) {
 	}
 }
 
-func TestTriggersSetAndHideAsThePageDocuments(t *testing.T) {
-	t.Parallel()
-	for _, row := range table(t, "| trigger | text | MozaiksAI | oneturn |") {
-		root := t.TempDir()
-		write(t, root, "W/agents.yaml", "agents: {A: {}}")
-		write(t, root, "W/context_variables.yaml", "definitions: {v: {source: {type: state, triggers: [{type: agent_text, agent: A, "+
-			strings.TrimPrefix(code(row[0]), "{")+"]}}}")
-		triggers := load(t, root).Variables("W")[0].Triggers
-		require.Len(t, triggers, 1)
-		set, hidden := triggers[0].MatchText("A", code(row[1]))
-		got := map[bool]string{true: "set, ", false: "not set, "}[set] + map[bool]string{true: "hidden", false: "shown"}[hidden]
-		require.Equal(t, row[3], got, "%q", row)
-	}
-}
-
 // TestPythonModulesThatThePageNamesCanBeImported runs a tool that imports them all, and looks
 // that the page leaves none out.
 func TestPythonModulesThatThePageNamesCanBeImported(t *testing.T) {

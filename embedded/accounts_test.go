@@ -62,7 +62,7 @@ func TestFileOfAccountsThatCannotServeIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true, Accounts: "x", Account: "ONETURN", Username: "u", Password: "p"})
-	require.ErrorContains(t, err, "in place of user and password")
+	require.ErrorContains(t, err, "mutually exclusive")
 }
 
 // TestStoreOfAnotherAccountIsRefused: its journal would not be seen, and turns would run again.

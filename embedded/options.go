@@ -98,10 +98,10 @@ func (o Options) address() (string, int, error) {
 		return "", 0, fmt.Errorf("embedded server: --listen %q has no port from 0 to 65535, try --listen %s", o.Listen, DefaultListen)
 	}
 	if (o.Username == "") != (o.Password == "") {
-		return "", 0, errors.New("embedded server: user and password belong together, set both or neither")
+		return "", 0, errors.New("embedded server: user and password must be set together: set both or neither")
 	}
 	if o.Accounts != "" && (o.Password != "" || o.Account == "") {
-		return "", 0, errors.New("embedded server: a file of accounts stands in place of user and password, and one of its accounts has to be named")
+		return "", 0, errors.New("embedded server: a file of accounts needs the name of one of its accounts; it and user with password are mutually exclusive")
 	}
 	if !loopback(host) && o.Password == "" && o.Accounts == "" {
 		return "", 0, fmt.Errorf("embedded server: --listen %q is open to the network and has no password; "+

@@ -10,7 +10,7 @@ import (
 type unreadable struct{}
 
 // Addressee returns the turn that a structured_output_ready event names although [DecodeTurn]
-// refuses it: a number, a text or a time stamp in it cannot be taken, a key stands twice, a field has
+// refuses it: a number, a text or a time stamp in it cannot be used, a key is duplicate, a field has
 // a wrong type, or it is nested too deeply. So the publisher can get a response. ok is false if the
 // chat, the turn key or another part of the identity is missing or cannot be read.
 //

@@ -246,7 +246,7 @@ func rejectTooOld(age, limit time.Duration) *rejection {
 }
 
 func rejectUndeliverable(deliveries uint64) *rejection {
-	text := fmt.Sprintf("The event was delivered %d times and no worker lived long enough to claim it: it was not run.", deliveries)
+	text := fmt.Sprintf("The event was delivered %d times, and each worker that received it stopped before it claimed the turn: it was not run.", deliveries)
 	return &rejection{code: events.CodeInterrupted, content: text, payload: failure(events.CodeInterrupted, text)}
 }
 

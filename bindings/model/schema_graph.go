@@ -258,9 +258,9 @@ func (s *sub) join(k kind, child *sub) {
 // bounded refuses schemas that check the same value endlessly or too often.
 func (g *graph) bounded(s *sub) {
 	if at := loop(s, g.visited); at != nil {
-		g.stop(at.pointer, "the references form a loop that never comes to a rule", "break it")
+		g.stop(at.pointer, "circular references without a rule", "break the cycle")
 	} else if s.size() > maxExpanded {
-		g.stop(s.pointer, fmt.Sprintf("written out it has more than %d parts", maxExpanded), "use fewer references that multiply")
+		g.stop(s.pointer, fmt.Sprintf("expanded it has more than %d parts", maxExpanded), "use fewer references that multiply")
 	}
 }
 

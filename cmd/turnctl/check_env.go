@@ -70,10 +70,10 @@ func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 	}
 	for i, p := range file.Problems {
 		if i == maxEnvProblems {
-			at(diag.SeverityWarning, "env_file_statement", "correct those first", "%d more statements set nothing", len(file.Problems)-i)
+			at(diag.SeverityWarning, "env_file_statement", "correct those first", "%d more invalid statements were ignored", len(file.Problems)-i)
 			break
 		}
-		at(diag.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Message)
+		at(diag.SeverityWarning, "env_file_statement", p.Fix, "invalid statement ignored: %s", p.Message)
 		w.Diagnostics[len(w.Diagnostics)-1].Line = p.Line
 	}
 	return file.Names()

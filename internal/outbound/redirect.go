@@ -73,7 +73,7 @@ func checkURL(u *url.URL, allowHTTP bool) error {
 	case u.Scheme == "http" && !allowHTTP:
 		why = "it begins with http://: use https, or set allow_http: true in the manifest"
 	case u.Hostname() == "":
-		why = "it names no host"
+		why = "host is missing"
 	case u.User != nil:
 		why = "it holds a user or a password: send them in a header that is read from a file"
 	default:

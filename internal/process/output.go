@@ -55,7 +55,7 @@ func (o *Output) Line(log *slog.Logger, line string, cut bool, clean func(string
 // Flush logs how much was omitted, and starts to count again.
 func (o *Output) Flush(log *slog.Logger) {
 	if o.dropped > 0 {
-		log.Warn("tool output left out", "lines", o.dropped)
+		log.Warn("tool output omitted", "lines", o.dropped)
 	}
 	o.second, o.logged, o.dropped = time.Now(), 0, 0
 }

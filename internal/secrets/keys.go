@@ -61,10 +61,10 @@ func Parse(text []byte) (*Keys, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		if slices.ContainsFunc(k.ring, func(other key) bool { return other.id == one.id }) {
-			return nil, fmt.Errorf("line %d is a key that stands in the file twice", number)
+			return nil, fmt.Errorf("line %d: duplicate key", number)
 		}
 		if len(k.ring) == maxKeys {
-			return nil, fmt.Errorf("there are over %d keys: leave out the oldest, what they sealed is long erased", maxKeys)
+			return nil, fmt.Errorf("more than %d keys: remove the oldest, what they sealed is long erased", maxKeys)
 		}
 		k.ring = append(k.ring, one)
 	}

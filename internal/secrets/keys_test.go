@@ -89,8 +89,8 @@ func TestBadKeyFilesAreRefusedWithTheFixAndWithoutTheirText(t *testing.T) {
 		"nothing":   {"# only a comment\n", "turnctl secret-key"},
 		"no base64": {one + "\nCANARY!\n", "line 2"},
 		"short":     {"Q0FOQVJZ\n", "line 1"},
-		"twice":     {one + "\n" + one, "line 2 is a key that stands in the file twice"},
-		"too many":  {strings.Join(many(101), "\n"), "over 100 keys"},
+		"twice":     {one + "\n" + one, "line 2: duplicate key"},
+		"too many":  {strings.Join(many(101), "\n"), "more than 100 keys"},
 	} {
 		_, err := secrets.Parse([]byte(tc.text))
 		require.ErrorContains(t, err, tc.want, name)

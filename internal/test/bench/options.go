@@ -44,7 +44,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	inFlight := fs.String("inflight", "1,16,64,256,1024", "turns in flight, of throughput")
 	rates := fs.String("rates", "100,1000", "turns a second, of latency; empty to leave latency out")
 	fs.DurationVar(&o.paced, "paced", 3*time.Second, "how long a measurement of latency publishes")
-	fs.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle worker is watched; 0 to leave it out")
+	fs.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle worker is watched; 0 omits it")
 	fs.StringVar(&o.transport, "transport", overTCP, "how the worker connects to the server in its process: tcp, inprocess")
 	fs.StringVar(&o.store, "store", "", "directory for the servers' stores (default the system's for temporary files)")
 	o.flags(fs)

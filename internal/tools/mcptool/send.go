@@ -31,7 +31,7 @@ func (t *Tool) send(
 			return u, pin, r, err
 		}
 	}
-	return nil, nil, nil, tools.Retryable(failf(events.CodeToolError, op, "%d sessions with MCP server %s broke before they carried the call; "+
+	return nil, nil, nil, tools.Retryable(failf(events.CodeToolError, op, "%d sessions with MCP server %s failed before the call was sent; "+
 		"the tool was not entered; see the log for what its process printed", maxTries, t.server.to.Name))
 }
 
@@ -130,7 +130,7 @@ func (t *Tool) explain(one *session, u *activeCall, err error) error {
 	if one.link.tooLarge() {
 		code = events.CodeTooLarge
 	}
-	failed := failf(code, u.op, "MCP server %s broke off: %s; %s", t.server.to.Name, why, outbound.Unknown)
+	failed := failf(code, u.op, "the session with MCP server %s failed: %s; %s", t.server.to.Name, why, outbound.Unknown)
 	t.server.failed(failed, freeDeaths)
 	return failed
 }

@@ -28,7 +28,7 @@ type environment struct {
 // build makes the environment of a child: from the worker's own, what every tool needs and what the
 // allow-list names; then the .env file, named relative to root, which it cannot lead out of; then
 // what the host needs. It returns the values of the .env file too, to keep them out of the log.
-// Statements of the file that set nothing are logged once, and again when they have changed.
+// Invalid statements of the file are logged once, and again when they have changed.
 func (e *environment) build(log *slog.Logger, own, allow []string, root, dotEnv string) (env, secrets []string, err error) {
 	env = process.Environment(own, allow)
 	vars, err := e.variables(log, root, dotEnv, env)
@@ -53,7 +53,7 @@ func (e *environment) variables(log *slog.Logger, root, name string, env []strin
 	}
 	if n := len(file.Problems); e.news(file.Problems) && n > 0 {
 		first := file.Problems[0]
-		log.Warn("statements of .env that set nothing", "file", path, "count", n, "line", first.Line, "problem", first.Message, "fix", first.Fix)
+		log.Warn("invalid statements of .env ignored", "file", path, "count", n, "line", first.Line, "problem", first.Message, "fix", first.Fix)
 	}
 	vars, err := file.Variables(env)
 	if err != nil {

@@ -98,7 +98,7 @@ def show(): print(os.environ["KEY"]); print(os.environ["URL"])
 	require.JSONEq(t, `["-----BEGIN-----\ncanary+1234\n-----END-----", "http://db.internal/x", "1"]`, k.value("names", `{}`))
 	k.value("show", `{}`)
 	require.Eventually(t, func() bool { return strings.Count(k.log.String(), "line=[secret]") == 4 }, 5*time.Second, 5*time.Millisecond)
-	require.Contains(t, k.log.String(), `msg="statements of .env that set nothing"`)
+	require.Contains(t, k.log.String(), `msg="invalid statements of .env ignored"`)
 	require.Contains(t, k.log.String(), `line=6 problem="it is not an assignment"`)
 	require.NotContains(t, k.log.String(), "canary")
 }
@@ -134,7 +134,7 @@ func TestStatementsThatSetNothingAreLoggedOncePerVersion(t *testing.T) {
 	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\ndef leave(): os._exit(1)\n", "WF/.env", "nothing\n")
 	logged := func(n int) {
 		t.Helper()
-		require.Equal(t, n, strings.Count(k.log.String(), "statements of .env that set nothing"))
+		require.Equal(t, n, strings.Count(k.log.String(), "invalid statements of .env ignored"))
 	}
 	for range 3 {
 		k.fails("leave", `{}`, events.CodeToolError)

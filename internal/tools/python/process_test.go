@@ -278,7 +278,7 @@ func TestOutputIsLoggedWithinBoundsAndWithoutSecrets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, k.pool.Close(ctx))
-	require.Contains(t, k.log.String(), "tool output left out")
+	require.Contains(t, k.log.String(), "tool output omitted")
 	require.Less(t, len(k.log.String()), 4<<20)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // When and how a child is replaced. A method of the child decides:
 //
-//   - startTimeout: it did not get ready for calls.
+//   - startTimeout: it was not ready in time.
 //   - stuck: it did not enter a call in time.
 //   - overdue: a cancelled call has not returned within its grace.
 //   - read (launch.go), call and stop: it broke the protocol of frames.
@@ -33,7 +33,7 @@ func (c *child) startTimeout() {
 	}
 	c.mu.Unlock()
 	if hangs {
-		c.kill("it did not get ready")
+		c.kill("it was not ready in time")
 	}
 }
 
@@ -42,12 +42,12 @@ func (c *child) stuck(p *pending) {
 	c.mu.Lock()
 	hangs := !p.begun
 	if hangs {
-		p.startErr = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
+		p.startErr = toolError(p.op, "%s was not entered within %s: its import takes longer, or another tool blocks the "+
 			"event loop; the tool was not entered", p.function, c.launch.load)
 	}
 	c.mu.Unlock()
 	if hangs {
-		c.evict(p, "it did not get to "+p.function)
+		c.evict(p, p.function+" was not entered in time")
 	}
 }
 

@@ -90,7 +90,7 @@ class Loader:
         try:
             return importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            print("%s: its __init__.py failed and is left out: %s: %s" % (name, type(error).__name__, error),
+            print("%s: its __init__.py failed and is ignored: %s: %s" % (name, type(error).__name__, error),
                   file=sys.stderr)
             parent = name.rpartition(".")[0]
             if parent:
