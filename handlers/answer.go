@@ -29,13 +29,13 @@ func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, 
 		r.Workflow != "" && in.Workflow != subjects.Token(r.Workflow) {
 		return h.refuseForeign(m, in, r)
 	}
-	m.turns = turnOfAnswer(r)
+	m.mayHold = turnOfAnswer(r)
 	if d, requeued := h.deferAgain(m, in.Workflow); requeued {
 		return d
 	}
 	q, err := h.findQuestion(m.Held, r, h.age(m) >= earlyFor)
 	if q != nil {
-		m.turns = []subjects.Key{q.key}
+		m.mayHold = []subjects.Key{q.key}
 	}
 	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
 	if err == nil {

@@ -116,7 +116,7 @@ func (h *Handlers) refuse(m *message, r *events.ToolCallResponse, code events.An
 }
 
 // refuseUnlessAccepted refuses an answer that has to wait for another worker and cannot be requeued, unless it was
-// accepted before: then it resumes its turn, which it may hold already, or a later delivery of it.
+// accepted before: then it continues its turn, which it may hold already, or a later delivery of it.
 func (h *Handlers) refuseUnlessAccepted(m *message, r *events.ToolCallResponse, q *storedQuestion) inbound.Disposition {
 	leases, err := h.turnLeases(m)
 	if d := h.ackUnlessLaterLease(m, leases, err); d.Do != inbound.Ack {

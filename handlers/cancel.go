@@ -34,7 +34,7 @@ func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message)
 	if err != nil || !found {
 		for _, id := range callsInID(named.ToolCallID) {
 			for _, turn := range exactTurn(named.TurnID, id) {
-				m.turns = append(m.turns, turn.key)
+				m.mayHold = append(m.mayHold, turn.key)
 			}
 		}
 	}
@@ -175,16 +175,16 @@ func reasonSuffix(reason string) string {
 // has that record: a live copy may be forged.
 func (h *Handlers) CancelSeen(key subjects.Key) {
 	name := key.String()
-	h.cancelled.Add(name, h.Now())
+	h.cancelCopies.Add(name, h.Now())
 	hold, running := h.runs.Hold(name)
-	if running && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: hold.Claim}) {
+	if running && h.cancelStored(context.Background(), idempotency.Hold{Key: key, Claim: hold.Claim}) {
 		h.runs.Stop(name, errCancelled)
 	}
 }
 
-// isCancelled reports whether the journal has a cancel of a turn that runs, by a read from the leader. If that fails, the
-// run reads again when it asks, parks or ends.
-func (h *Handlers) isCancelled(ctx context.Context, hold idempotency.Hold) bool {
+// cancelStored reports whether the journal has the cancel of a running turn whose live copy has arrived, by a read from the
+// leader. If that fails, the run reads again when it asks, parks or ends.
+func (h *Handlers) cancelStored(ctx context.Context, hold idempotency.Hold) bool {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	cancelled, err := h.Journal.Cancelled(ctx, hold)

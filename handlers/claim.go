@@ -243,7 +243,7 @@ func (h *Handlers) deadIfUnclaimed(t *turn) (inbound.Disposition, bool) {
 // deadUnclaimed makes a dead letter of the message of a turn that no worker has claimed. A later delivery may claim it
 // meanwhile: then this one is not acknowledged.
 func (h *Handlers) deadUnclaimed(t *turn, cause error) inbound.Disposition {
-	t.m.turns = t.keys()
+	t.m.mayHold = t.keys()
 	if d := h.deadLetter(t.m, deadletter.ReasonUndeliverable, cause); d.Do != inbound.Ack {
 		return d
 	}

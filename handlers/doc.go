@@ -10,7 +10,7 @@
 //   - handlers.go: dependencies, and which handler a message goes to
 //   - turn.go: the nine steps of a turn, numbered from decoding to the acknowledgement
 //   - claim.go: step 6, the claim, the key it is stored under, and claims that fail
-//   - response.go: the call of the tool (step 7), its outcome as a response (step 8)
+//   - response.go: what steps 7 and 8 build: the call of the tool, and the response with its outcome
 //   - end.go: the ways to end a turn, how long a worker tries to store a response, the reasons to end without the tool
 //   - takeover.go: a turn that was claimed before continues, or its message is acknowledged, such as a duplicate
 //   - requeue.go: messages that have to wait: delays, negative acknowledgements, deferrals

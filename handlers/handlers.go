@@ -102,7 +102,7 @@ type Handlers struct {
 	Config
 
 	runs           *run.Registry
-	cancelled      *recent.Set[string] // names of turns
+	cancelCopies   *recent.Set[string] // names of turns of which the live copy of a cancel has arrived
 	lines          throttle.Lines
 	missed         *recent.Set[string] // questions that no call of their chat has asked
 	buffers        buffers
@@ -120,8 +120,8 @@ type Handlers struct {
 func New(c Config) *Handlers {
 	h := &Handlers{
 		Config: c, waiting: budget.New(0), erased: budget.New(erasures),
-		missed:    recent.New[string](missedQuestions, missedFor),
-		cancelled: recent.New[string](cancelledKeys, cancelledFor),
+		missed:       recent.New[string](missedQuestions, missedFor),
+		cancelCopies: recent.New[string](cancelledKeys, cancelledFor),
 	}
 	h.runs = run.NewRegistry(&h.Config.Config, &h.lines, h.schemas.CheckSchema, h.shrink)
 	h.SetMaxAckPending(c.MaxAckPending)
@@ -146,7 +146,7 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	}()
 	var errOpen error
 	if m.State, errOpen = deferral.Read(&m.Message, h.Space, h.SecretKeys); m.Closed {
-		m.turns = m.Turns
+		m.mayHold = m.Turns
 	}
 	at, ok := h.Space.ParseIn(m.Subject)
 	if !ok { // not a subject of messages: the body is refused, and its sender notified
@@ -262,7 +262,9 @@ type message struct {
 	// asksSecret is set if it answers a question that is known to be secret.
 	asksSecret bool
 
-	turns []subjects.Key // that it may be the lease of, as far as known
+	// mayHold are the turns whose lease the message may be, as far as known: before it is acknowledged without a response, the
+	// journal is read for a later delivery that owns one of them.
+	mayHold []subjects.Key
 }
 
 // deliveries is how often a message was delivered, including the deliveries before it was deferred.

@@ -244,7 +244,7 @@ func (h *Handlers) publishDeferred(m *message, delay time.Duration) (inbound.Dis
 	away := max(delay, min(first<<min(m.Deferrals, 12), longestDeferral))
 	away += deferral.Spread(m.Lease.Seq, away/4) // many may have been deferred at the same time
 	d, err := m.Pack(&m.Message, deferral.Packing{
-		Space: h.Space, Keys: h.SecretKeys, At: h.serverNow(m).Add(away), Seal: m.secret, Must: m.asksSecret, Turns: m.turns,
+		Space: h.Space, Keys: h.SecretKeys, At: h.serverNow(m).Add(away), Seal: m.secret, Must: m.asksSecret, Turns: m.mayHold,
 	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(m.Held, jsapi.Timeout)
@@ -290,7 +290,7 @@ func (h *Handlers) mayDefer(m *message) bool {
 // deferAgain defers a message that was deferred before without a read of its question, beyond the budget. A message that
 // was not deferred before has to be read first: whether it is secret, and which turn it may hold.
 func (h *Handlers) deferAgain(m *message, workflow string) (inbound.Disposition, bool) {
-	if m.Deferrals == 0 || len(m.turns) == 0 || !h.awaitsWorkflow(m, workflow) {
+	if m.Deferrals == 0 || len(m.mayHold) == 0 || !h.awaitsWorkflow(m, workflow) {
 		return inbound.Disposition{}, false
 	}
 	m.secret = m.Sealed // an open copy was found not to be secret when it was deferred

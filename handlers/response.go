@@ -28,7 +28,7 @@ import (
 // response (step 8), with the context changes (storeContext) and the payload (shrink). Errors of a part are classified by
 // unstorable: the turn ends with a code, or its message is redelivered.
 
-// longRun is how long a tool must have run before its worker reads the journal for a cancel whose live copy may have been
+// longRun is how long ago a run must have begun before its worker reads the journal for a cancel whose live copy may have been
 // lost. Shorter runs are not worth the read.
 const longRun = time.Second
 
@@ -178,9 +178,10 @@ func fail(r *events.ToolResponse, code events.Code, content string) {
 	r.Payload, r.ContextKeys = failure(code, content), nil
 }
 
-// cancelledSince reports whether a turn whose tool ran for long was cancelled, in case the live copy of the cancel was lost.
-func (h *Handlers) cancelledSince(t *turn, d idempotency.Decision, ran time.Duration) bool {
-	if ran < longRun {
+// cancelledUnseen reports whether a turn was cancelled although no live copy of the cancel has stopped its run: the copy may
+// have been lost. The journal is read only if the run began long ago.
+func (h *Handlers) cancelledUnseen(t *turn, d idempotency.Decision, sinceBegun time.Duration) bool {
+	if sinceBegun < longRun {
 		return false
 	}
 	ctx, done := afterLease(t.m, lastTry)

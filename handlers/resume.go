@@ -58,7 +58,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key,
 	case decision.Action == idempotency.Leave:
 		return inbound.Left()
 	case decision.Action == idempotency.Requeue:
-		m.turns = []subjects.Key{key}
+		m.mayHold = []subjects.Key{key}
 		return h.requeueLease(m, decision.Turn.Lease.Same(m.Lease))
 	case decision.Action != idempotency.Run && decision.Action != idempotency.EndTurn:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)

@@ -35,7 +35,7 @@ func (h *Handlers) requeueWhileFull(t *turn, claimed func(*turn) (bool, error)) 
 		return inbound.Disposition{}, false
 	}
 	const part = 4
-	t.m.turns = t.keys()
+	t.m.mayHold = t.keys()
 	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, fullDelay), longestNak)); requeued {
 		return d, true
 	}

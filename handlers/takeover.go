@@ -123,7 +123,7 @@ func (h *Handlers) continueTool(ctx context.Context, t *turn, d idempotency.Deci
 	}
 	if t.Binding == nil {
 		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" { // it was removed just now
-			t.m.turns = []subjects.Key{t.Key}
+			t.m.mayHold = []subjects.Key{t.Key}
 			return h.requeueLease(t.m, true)
 		}
 		return end(events.CodeUnknownTool, "no manifest has its tool", nil)
@@ -166,10 +166,10 @@ func (t *turn) keys() []subjects.Key { return []subjects.Key{t.Key, t.reusedKey(
 
 // turnLeases returns the current leases of the turns that a message may hold.
 func (h *Handlers) turnLeases(m *message) ([]idempotency.Lease, error) {
-	if len(m.turns) == 0 {
+	if len(m.mayHold) == 0 {
 		return nil, nil
 	}
-	leases, err := h.Journal.Leases(m.Held, m.turns...)
+	leases, err := h.Journal.Leases(m.Held, m.mayHold...)
 	if err != nil {
 		return nil, fmt.Errorf("find the delivery that holds the turn: %w", err)
 	}

@@ -18,11 +18,21 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// The nine steps of a turn: decode (turn), admit (admit), resolve, validate and map (prepare), claim (admit), invoke (invoke), finish and
-// acknowledge (finish). A turn that must not run its tool has t.reject set by one of the steps 1 to 5. It is claimed like any other, and
-// step 7 is skipped: its response has the reason. A message that does not go through all nine steps leaves through one
-// of the named exits: a dead letter (deadLetter), a duplicate (ackDuplicate), a wait for another worker or for room (requeue), or a
-// redelivery (inbound.Left).
+// The nine steps of a turn, and the functions that have them: 1 decode (turn), 2 admit (admit), 3 resolve, 4 validate and 5 map
+// (prepare), 6 claim (admit), 7 invoke (invoke), 8 finish and 9 acknowledge (finish).
+//
+// If the tool of a turn must not run, one of the steps 1 to 5 sets t.reject. The turn is claimed like any other. Step 7 is
+// skipped, and the response has the reason.
+//
+// A message that does not go through all steps leaves through one of these exits:
+//   - acknowledged: an event without auto_tool_mode (turn), a rejected turn of a workflow that sends no response to failures
+//     (rejectSilently), a turn that has ended (ackDuplicate, ackEnded), a turn that another message holds (claimedByOther)
+//   - a dead letter: an event that names no turn or is on the wrong subject (deadLetter), a turn that no worker could claim
+//     (deadIfUnclaimed), a key that was used with other data (conflict), a response that cannot be read (deadDamagedResponse)
+//   - requeued: another worker may know the workflow (requeue, requeueLease), the store has no room (requeueWhileFull)
+//   - continued from its claim, if this is a later delivery of the lease (continueOwn)
+//   - left to its next delivery: another worker may own it, or a write is undecided (inbound.Left, claimFailed). A worker that
+//     drains naks it immediately (inbound.NakAfter).
 
 // turn is one structured_output_ready message on its way through the nine steps.
 type turn struct {
@@ -74,7 +84,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if h.Journal.RecentlyEnded(t.ref, h.Now()) {
-		return h.ackDuplicate(t)
+		return h.ackDuplicate(t) // by memory: this costs no request
 	}
 	if m.Lease.Delivery > 2*maxDeliveries && h.countsDeliveries(m) { // not even its rejection was claimed
 		if d, dead := h.deadIfUnclaimed(t); dead {
@@ -89,7 +99,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	case t.reject != nil: // it could not be decoded
 	default: // 3. to 5.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
-			m.turns = t.keys()
+			m.mayHold = t.keys()
 			if d, requeued := h.requeue(m, wait); requeued {
 				return d
 			}
@@ -99,8 +109,9 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 		return d
 	}
 
-	// 6. Claim: the record is the event chat.tool_call. A delivery that is not fresh may be another worker's by now, and
-	// a new turn has to wait while the store has no room for it.
+	// 6. Claim: the record is the event chat.tool_call. A delivery whose last heartbeat is long ago may have been redelivered
+	// to another worker by now. It claims nothing, and an ack or nak of it would be one of the other worker's message. A
+	// new turn has to wait while the store has no room for it.
 	if !m.Fresh() {
 		return inbound.Left()
 	}
@@ -119,6 +130,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 // afterClaim does what the claim of a turn, or the record that stood in its place, decides.
 func (h *Handlers) afterClaim(ctx context.Context, t *turn, decision idempotency.Decision) inbound.Disposition {
 	claimedBefore := decision.Turn != nil // by another message, or by an earlier delivery of this one
+	// Only Run and EndTurn have a hold. A turn that ends in epoch 1, for example because its tool is unsafe, is not taken over.
 	if claimedBefore && decision.Hold.Epoch > 1 {
 		h.Metrics.Takeovers.Inc()
 	}
@@ -133,7 +145,7 @@ func (h *Handlers) afterClaim(ctx context.Context, t *turn, decision idempotency
 		t.Hit(failpoint.AfterClaim)
 		return h.invoke(ctx, t, decision)
 	case idempotency.Requeue:
-		t.m.turns = t.keys()
+		t.m.mayHold = t.keys()
 		return h.requeueLease(t.m, true)
 	case idempotency.Conflict:
 		return h.conflict(t)
@@ -206,7 +218,7 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 	firstHeartbeat(t.m, d.Hold.Effect, begun)
 	r := h.runs.Start(ctx, stop, &t.Turn, d, begun)
 	defer h.runs.Remove(r)
-	if h.cancelled.Has(t.Name, h.Now()) && h.isCancelled(t.m.Held, d.Hold) {
+	if h.cancelCopies.Has(t.Name, h.Now()) && h.cancelStored(t.m.Held, d.Hold) {
 		stop(errCancelled)
 	}
 	call, err := h.toolCall(ctx, t, r)
@@ -222,9 +234,9 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 	if t.notEntered = !out.Entered; out.Entered {
 		t.attempts, t.ran = out.Attempts, out.Duration
 	}
-	hold, hostErr := r.Close()
-	d.Hold = hold
-	if hostErr != nil { // the host of the call has ended the run: parked, expired, cancelled, lost
+	var hostErr error
+	d.Hold, hostErr = r.Close() // of a later epoch, if the run was woken and could not park the first one
+	if hostErr != nil {         // the host of the call has ended the run: parked, expired, cancelled, lost
 		return h.endStopped(t, d, hostErr)
 	}
 	if out.Stopped != nil {
@@ -233,14 +245,17 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 		h.logFailure(t, out)
 	}
 	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
+	sinceBegun := out.Waited + out.Duration + out.Paused
 	switch {
 	case errors.Is(out.Stopped, ErrDraining) && unsafe:
+		// Also if the tool was not entered: the next owner could not know that and would report that it may have run.
+		// This worker knows (t.notEntered), and the response states that the tool did not run.
 		return h.endWithCode(t, d, events.CodeInterrupted)
 	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned: // the tool ignores its context and still runs
 		return inbound.Left()
 	case errors.Is(out.Stopped, ErrDraining):
 		return inbound.NakAfter(0)
-	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Paused):
+	case out.Stopped != nil, h.cancelledUnseen(t, d, sinceBegun):
 		return h.endWithCode(t, d, events.CodeCancelled)
 	}
 	return h.endWithOutcome(t, d.Hold, out)
