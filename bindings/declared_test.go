@@ -47,9 +47,9 @@ func TestDeclarationsInGoMeanTheSameAsManifests(t *testing.T) {
 func TestInvalidDeclarationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*bindings.Declaration){
-		"only results of tools with Effect none are kept": func(d *bindings.Declaration) { d.Cache.TTL, d.Effect = time.Second, bindings.EffectKeyed },
-		"Cache.Scope one of":                              func(d *bindings.Declaration) { d.Cache = bindings.Cache{TTL: time.Second, Scope: "world"} },
-		"a guard is nil":                                  func(d *bindings.Declaration) { d.Guards = []guards.Guard{nil} },
+		"set ToolOptions.Effect to oneturn.ReadOnly": func(d *bindings.Declaration) { d.Cache.TTL, d.Effect = time.Second, bindings.EffectKeyed },
+		"invalid ToolOptions.CacheScope \"world\"":   func(d *bindings.Declaration) { d.Cache = bindings.Cache{TTL: time.Second, Scope: "world"} },
+		"a guard is nil": func(d *bindings.Declaration) { d.Guards = []guards.Guard{nil} },
 	} {
 		d := bindings.Declaration{Workflow: "W", Agent: "A", Tool: "t"}
 		change(&d)

@@ -48,14 +48,11 @@ func (p place) String() string {
 	}
 }
 
-// declaredIn begins the file of a place that is Go code.
-const declaredIn = "declaration of "
-
 // fixFor returns the fix with the keys of the file at the place: oneturn.yaml, a manifest of MozaiksAI,
 // or Go.
 func (p place) fixFor(own, mozaiks, code string) string {
 	switch {
-	case strings.HasPrefix(p.file, declaredIn):
+	case strings.HasPrefix(p.file, goTool):
 		return code
 	case isOwnFormat(path.Base(p.file)):
 		return own

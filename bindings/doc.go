@@ -55,7 +55,8 @@
 //   - workflow_folder.go: finds workflows, reads and hashes their files, and never leaves the folder
 //   - manifest_parser.go, manifest_yaml.go, manifest_json.go: the bytes of a manifest become values with lines
 //     (manifest_value.go)
-//   - parsed_workflow.go: all that is read of one workflow; shared_tools.go: the file for all workflows
+//   - parsed_workflow.go: all that is read of one workflow; shared_tools.go: the file for all workflows; go_tools.go: tools that
+//     a Go program declares
 //
 // Reading a manifest into the common form of manifest.go:
 //
@@ -78,7 +79,7 @@
 //   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name
 //   - arguments.go: the data of a turn becomes arguments; identity_fields.go keeps a model from setting what belongs to
 //     the turn
-//   - diagnostic.go, diagnostic_cause.go, suggestions.go: findings, those that explain others, and words that were
+//   - diagnostic.go, diagnostic_groups.go, suggestions.go: findings, one line for those that are alike, and words that were
 //     probably meant
 //
 // # MozaiksAI compatibility
@@ -95,7 +96,7 @@
 //   - UI tools that are known by their component: presentation.go and checkComponent in bind_checks.go
 //   - imports of MozaiksAI's modules: python_shims.go, internal/tools/python/host/shims.py
 //   - use_ui_tool, UI events and progress: internal/tools/python/host/questions.py; answers as its frontends send them:
-//     events/answer.go, events/event_kinds.go; the older names of events under compat.events: events/live_events.go, published by
+//     events/answer.go, events/event_kinds.go; the older names of events under compat.events: events/unstored_events.go, published by
 //     handlers/answer.go
 //   - texts and status of responses: failed and success in internal/engine/outcome.go
 //   - silence on failures under compat.silent: CompatSilent in handlers/end.go

@@ -4,21 +4,17 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/diag"
-	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
@@ -102,31 +98,6 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 	return set, nil
 }
 
-// byWorkflow checks the declarations and groups them.
-func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
-	grouped := make(map[string][]Declaration)
-	var problems []error
-	for i, d := range all {
-		d.Workflow, d.Agent, d.Model, d.Tool = events.Name(d.Workflow), events.Name(d.Agent), events.Name(d.Model), events.Name(d.Tool)
-		switch {
-		case d.Workflow == "" || d.Agent == "" || d.Tool == "":
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
-		case d.Effect != "" && !slices.Contains(effects(), string(d.Effect)):
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
-		case d.Cache.TTL < 0 || d.Cache.TTL > maxTimeout || d.Cache.Scope != "" && !slices.Contains(scopes(), string(d.Cache.Scope)):
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeoutText, strings.Join(scopes(), ", ")))
-		case d.Cache.TTL > 0 && d.Effect != EffectNone:
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): only results of tools with Effect none are kept: remove Cache", i, quoted(d.Tool)))
-		case slices.ContainsFunc(d.Guards, func(g guards.Guard) bool { return g == nil }):
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): a guard is nil", i, quoted(d.Tool)))
-		case d.MaxAttempts < 0 || d.MaxAttempts > maxAttemptsLimit || d.Timeout < 0 || d.Timeout > maxTimeout:
-			problems = append(problems, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeoutText))
-		}
-		grouped[d.Workflow] = append(grouped[d.Workflow], d)
-	}
-	return grouped, errors.Join(problems...)
-}
-
 // read reads all folders, and makes workflows for declarations without folder.
 func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Declaration, previous *Set) ([]*parsedWorkflow, error) {
 	dirs := make(map[string]string)
@@ -134,7 +105,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 	if opts.Root != "" {
 		var err error
 		if root, err = os.OpenRoot(opts.Root); err != nil {
-			return nil, fmt.Errorf("open the workflows folder: %w", err)
+			return nil, fmt.Errorf("open the workflows folder: %w: create it, or name an existing folder (worker --workflows, Config.Workflows)", err)
 		}
 		defer root.Close()
 		var single bool

@@ -1,7 +1,6 @@
 package bindings
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -180,30 +179,6 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 	m.errorf(at, "unreadable_manifest", readableAgain(file, reason), "the file cannot be read: %s", reason)
 	m.unreadable = append(m.unreadable, at)
 	return document{file: file}, false
-}
-
-// declare adds the declarations made in Go code.
-func (d *parsedWorkflow) declare(all []Declaration) {
-	m := d.manifest
-	for _, dec := range all {
-		at := place{file: declaredIn + dec.Tool}
-		t := toolEntry{
-			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
-			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
-			policy: policy{effect: dec.Effect, attempts: dec.MaxAttempts, timeout: dec.Timeout, at: at},
-			cache:  Cache{dec.Cache.TTL, cmp.Or(dec.Cache.Scope, ScopeChat)}, cacheAt: at, limits: dec.Limits, guards: dec.Guards, registered: Registered{Input: dec.Schema, Output: dec.Output},
-		}
-		if dec.Schema != nil {
-			if t.model == "" {
-				t.model = dec.Tool
-			}
-			m.addModel(modelEntry{name: t.model, schema: dec.Schema, at: at})
-		}
-		if _, ok := m.agent(dec.Agent); !ok {
-			m.agents = append(m.agents, agentEntry{name: dec.Agent, auto: true, at: at})
-		}
-		m.tools = append(m.tools, t)
-	}
 }
 
 // locate finds the files of the tools and lists what is to be inspected: these files and all

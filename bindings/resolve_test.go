@@ -154,15 +154,15 @@ models:
 
 func TestIncompleteDeclarationsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, d := range []bindings.Declaration{
-		{Agent: "A", Tool: "t"},
-		{Workflow: "W", Tool: "t"},
-		{Workflow: "W", Agent: "A"},
-		{Workflow: "W", Agent: "A", Tool: "t", Effect: "sometimes"},
-		{Workflow: "W", Agent: "A", Tool: "t", MaxAttempts: -1},
-		{Workflow: "W", Agent: "A", Tool: "t", Timeout: -1},
+	for want, d := range map[string]bindings.Declaration{
+		`oneturn.NewTool("t"): set ToolOptions.Workflow`:                                                                          {Agent: "A", Tool: "t"},
+		`oneturn.NewTool("t"): set ToolOptions.Agent`:                                                                             {Workflow: "W", Tool: "t"},
+		`oneturn.NewTool(""): the tool has no name: pass one as the first argument`:                                               {Workflow: "W", Agent: "A"},
+		`oneturn.NewTool("t"): invalid ToolOptions.Effect "sometimes": use oneturn.Unsafe, Replay, Keyed, Idempotent or ReadOnly`: {Workflow: "W", Agent: "A", Tool: "t", Effect: "sometimes"},
+		`oneturn.NewTool("t"): invalid ToolOptions.MaxAttempts -1: use 0 to 100`:                                                  {Workflow: "W", Agent: "A", Tool: "t", MaxAttempts: -1},
+		`oneturn.NewTool("t"): invalid ToolOptions.Timeout -1ns: use 0 to 168h`:                                                   {Workflow: "W", Agent: "A", Tool: "t", Timeout: -1},
 	} {
 		_, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{d}})
-		require.ErrorContains(t, err, "declaration 0")
+		require.EqualError(t, err, want)
 	}
 }

@@ -9,5 +9,6 @@
 // The files, in reading order: settings.go (the structs of all commands), value_types.go (their types), struct_fields.go (the
 // tags), load.go (flags, environment, file, defaults) with file.go, validate.go (settings that depend on each other) and
 // misspelt.go (names that are not a setting). [Connect] in connect.go turns the NATS part into a connection, with nats_context.go
-// for contexts of the NATS CLI, dialer.go, and connect_error.go for what helps; logger.go makes the logger.
+// for contexts of the NATS CLI, reconnect_socket.go (a dialer that closes the socket of the try before), and connect_error.go
+// for what helps; logger.go makes the logger.
 package config

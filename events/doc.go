@@ -18,7 +18,7 @@
 //     records, effects of tools, error codes
 //   - turn.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
 //     field_reader.go read its fields, unreadable_event.go finds the sender of one that cannot be read
-//   - question.go, answer_result.go, live_events.go: questions and surfaces, the results of answers, events that are not
+//   - question.go, answer_result.go, unstored_events.go: questions and surfaces, the results of answers, events that are not
 //     stored; schema.go has the JSON Schema of each
 //   - ids.go, question_id.go, normalize_name.go: ids of calls and questions, and the form in which names are compared
 //   - decode.go, json_literal.go, json_limits.go: the strict decoder

@@ -16,6 +16,12 @@ import (
 // context lasts, and queued records when a call that waits for a process is entered. Everything that the
 // retries need to know is in returned.
 
+// Hosts gives each attempt of a call a separate host.
+type Hosts interface {
+	// Host returns the host of the next attempt, whose clock is given. The attempt before is over.
+	Host(c *Clock) tools.Host
+}
+
 // returned is the end of an attempt.
 type returned struct {
 	result tools.Result

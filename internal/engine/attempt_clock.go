@@ -9,12 +9,6 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Hosts gives each attempt of a call a separate host.
-type Hosts interface {
-	// Host returns the host of the next attempt, whose clock is given. The attempt before is over.
-	Host(c *Clock) tools.Host
-}
-
 // Clock is the time that one attempt may take. It is paused while the call waits for a person, so that
 // an answer may take days where a tool may take seconds. It is the context of the attempt as well. Its methods
 // are safe for concurrent use.

@@ -10,7 +10,7 @@
 //   - phases.go: the phases, except invoke.
 //   - cache_key.go, result_cache.go: which calls share a result; the cache in memory.
 //   - retry.go: the phase invoke: attempts, the pauses between them.
-//   - attempt.go: one attempt in a separate goroutine: entered, timed out, abandoned.
+//   - attempt.go: one attempt in a separate goroutine: its host ([Hosts]), entered, timed out, abandoned.
 //   - attempt_clock.go: the time of an attempt, which stands still while a person is asked.
 //   - outcome.go: results and errors in the terms of a tool_response.
 //   - tracer.go: observers of calls, among them the log; phase_events.go: what they are notified of.

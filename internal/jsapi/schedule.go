@@ -1,12 +1,9 @@
 package jsapi
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Headers of a message schedule (NATS 2.12 and later): the server delivers the message to the target when its time
@@ -23,14 +20,4 @@ func Scheduled(subject, target string, at time.Time, data []byte) *nats.Msg {
 	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerScheduleTarget, target)
 	return m
-}
-
-// ServerTime is the time by the clock of the server that leads a stream. Ages of records are measured with it, never
-// with a local clock.
-func ServerTime(ctx context.Context, js jetstream.JetStream, stream string) (time.Time, error) {
-	handle, err := js.Stream(ctx, stream)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("stream %s: %w", stream, err)
-	}
-	return handle.CachedInfo().TimeStamp, nil
 }
