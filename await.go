@@ -41,6 +41,9 @@ func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
 
 // Await waits for the response of a turn until ctx ends. It listens to the live copies and
 // reads the journal at the start, after each reconnect, when it was too slow, and every 5 s.
+//
+// It continues to wait when no worker runs, or none claims the turn: [ClientOptions].OnNoWorker and OnUnclaimed are called
+// then. After a deadline of ctx the error states what is missing, and matches [ErrNoWorker] if no worker answered.
 func (c *Client) Await(ctx context.Context, id TurnID) (*Response, error) {
 	return c.await(ctx, id, "")
 }
@@ -79,8 +82,12 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 	workers := c.watchWorkers(id)
 	defer workers.stop()
 	claim := claimWatch{on: c.o.OnUnclaimed, deadline: time.Now().Add(c.o.NoWorkerAfter)}
+	missing := errNotRead
 	for {
 		end, known, err := c.ended(ctx, id, fingerprint, asks)
+		if ctx.Err() == nil {
+			missing = c.missing(id, known, err)
+		}
 		workers.saw(err)
 		claim.saw(id, known, err)
 		again := tick.C
@@ -98,6 +105,9 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 			case <-again:
 			case <-asks.changed:
 			case <-ctx.Done():
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					return fail(fmt.Errorf("%w: %w", context.Cause(ctx), missing))
+				}
 				return fail(context.Cause(ctx))
 			}
 		}
@@ -112,6 +122,22 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 			return fail(corrupt(err))
 		}
 		return response, nil
+	}
+}
+
+// errNotRead is why a turn has no response after a deadline that was shorter than one request.
+var errNotRead = errors.New("no worker has replied yet: check that one runs (turnctl doctor)")
+
+// missing is why a turn has no response yet, from a read of it.
+func (c *Client) missing(id TurnID, known bool, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return fmt.Errorf("no worker has claimed the turn: check that it was published, that pool %s has workers (turnctl doctor) and that one of them "+
+			"serves its workflow; or all are busy", c.o.Pool)
+	default:
+		return fmt.Errorf("the turn is claimed, and its tool runs or waits for an answer: see turnctl show %.80q %.80q", id.Chat, id.Turn)
 	}
 }
 

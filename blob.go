@@ -21,8 +21,9 @@ type BlobID struct {
 	Blob events.Blob // as events.BlobOf finds it in a payload
 }
 
-// Blob fetches the JSON that b stands for in an event. Workers answer, in pieces of up to 512 KiB, so the
-// caller needs rights on the verb blob of its tenant and none on JetStream. Size and hash are checked.
+// Blob fetches the JSON of a payload that an event names instead of containing it, and checks its size and hash.
+// A running worker has to reply, else it fails with [ErrNoWorker]. The payload comes by the request API, in pieces
+// of up to 512 KiB: the client needs the right to publish on <prefix>.api.<app>.blob, and none on JetStream.
 func (c *Client) Blob(ctx context.Context, id BlobID) ([]byte, error) {
 	b := id.Blob
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("fetch blob %.300q: %w", b.Blob, err) }

@@ -84,6 +84,9 @@ type Receipt struct {
 
 // Publish sends a turn to the workers. Publishing a turn again is harmless.
 func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
+	if err := t.check(); err != nil {
+		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
+	}
 	e, err := t.event()
 	if err != nil {
 		return Receipt{}, err
@@ -119,6 +122,9 @@ func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, e
 
 // Cancel requests the end of a turn. A response that is stored already stays.
 func (c *Client) Cancel(ctx context.Context, cancel *Cancel) (Receipt, error) {
+	if err := cancel.check(); err != nil && (cancel.ToolCallID == "" || cancel.Chat == "") {
+		return Receipt{}, fmt.Errorf("cancel turn %.80q: %w", cancel.Turn, err)
+	}
 	body, err := events.EncodeCancel(&events.Cancel{
 		TurnID: events.TurnID(cancel.TurnID), Workflow: cancel.Workflow, Reason: cancel.Reason, UserID: cancel.UserID, ToolCallID: cancel.ToolCallID,
 	}, time.Now())
@@ -146,6 +152,10 @@ func (c *Client) publish(ctx context.Context, kind string, id TurnID, workflow s
 // errAPI means that a worker has replied to a request with an error.
 var errAPI = errors.New("request API")
 
+// ErrNoWorker means that no worker serves the request API, so none was running when the request was made. It
+// matches [nats.ErrNoResponders] as well. What was published stays stored until a worker runs.
+var ErrNoWorker = errors.New("no worker answers")
+
 // requestTimeout bounds one request.
 const requestTimeout = 5 * time.Second
 
@@ -168,11 +178,14 @@ func (c *Client) ask(ctx context.Context, app, verb string, q any) (*nats.Msg, e
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: c.space.API(app, verb), Data: body})
-	if errors.Is(err, context.DeadlineExceeded) { // the worker that had it may have died
-		err = fmt.Errorf("no worker has replied in time, try again: %w", err)
-	}
-	if err != nil {
+	subject := c.space.API(app, verb)
+	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("%w on %s: start one with: worker --workflows DIR --nats %s: %w", ErrNoWorker, subject, c.nc.ConnectedUrlRedacted(), err)
+	case errors.Is(err, context.DeadlineExceeded): // the worker that had it may have died
+		return nil, fmt.Errorf("request API: no worker has replied in time, try again: %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("request API: %w", err)
 	}
 	if text := m.Header.Get(micro.ErrorHeader); text != "" {

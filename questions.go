@@ -58,6 +58,9 @@ var ErrUndecided = deliver.ErrUndecided
 // ClientOptions.AnswerWait is over. Not every result is an acceptance, see [events.AnswerResult.OK]. After an
 // [ErrUndecided] the answer is published, and a worker will decide on it. Sending the same answer again is
 // harmless: the result is the same as the first time.
+//
+// Without Workflow a running worker has to reply to the lookup of the question: if none does, Answer fails with
+// [ErrNoWorker] and has published nothing. With Workflow no worker is needed to publish.
 func (c *Client) Answer(ctx context.Context, a *Answer) (*events.AnswerResult, error) {
 	fail := func(err error) (*events.AnswerResult, error) {
 		return nil, fmt.Errorf("answer %.80q of chat %.80q: %w", a.ToolCallID, a.Chat, err)
@@ -74,7 +77,7 @@ func (c *Client) Answer(ctx context.Context, a *Answer) (*events.AnswerResult, e
 	case workflow != "":
 		subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, workflow, a.Chat)
 	default:
-		asked, err := c.Question(ctx, a.QuestionID)
+		asked, err := c.question(ctx, a.QuestionID)
 		if errors.Is(err, ErrNoQuestion) {
 			unknown := deliver.Unknown(a.ToolCallID)
 			return &unknown, nil
@@ -97,8 +100,17 @@ const (
 
 // Question looks up a question in any state: [api.NotAsked] if its turn runs and has not asked it. If there
 // is no such turn either, the lookup is repeated for 3 s, because a turn that was published just now may not
-// be claimed yet, and then fails with [ErrNoQuestion].
+// be claimed yet, and then fails with [ErrNoQuestion]. A running worker has to reply, else it fails with
+// [ErrNoWorker].
 func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, error) {
+	asked, err := c.question(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, err)
+	}
+	return asked, nil
+}
+
+func (c *Client) question(ctx context.Context, id QuestionID) (*api.Question, error) {
 	end := time.Now().Add(unknownFor)
 	for wait := unknownPause; ; wait *= 2 {
 		page, err := c.questions(ctx, id.App, api.QuestionsRequest{Chat: id.Chat, Run: id.Run, ToolCallID: id.ToolCallID})
@@ -110,7 +122,7 @@ func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, er
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, ErrNoQuestion)
+			return nil, ErrNoQuestion
 		}
 		if err := pause.For(ctx, min(wait, left)); err != nil {
 			return nil, err
@@ -119,21 +131,28 @@ func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, er
 }
 
 // Questions lists open questions: a page of 16 at most, which may be empty though there are more, see
-// [api.Questions]. Workers answer the request.
+// [api.Questions]. A running worker has to reply, else it fails with [ErrNoWorker].
 func (c *Client) Questions(ctx context.Context, f QuestionFilter) (*api.Questions, error) {
-	return c.questions(ctx, f.App, api.QuestionsRequest{Chat: f.Chat, From: f.From})
+	page, err := c.questions(ctx, f.App, api.QuestionsRequest{Chat: f.Chat, From: f.From})
+	if err != nil {
+		return nil, fmt.Errorf("list questions: %w", err)
+	}
+	return page, nil
 }
 
 func (c *Client) questions(ctx context.Context, app string, r api.QuestionsRequest) (*api.Questions, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	app = tenant(app)
-	page, err := request[api.Questions](ctx, c, app, api.VerbQuestions, r)
-	if !errors.Is(err, nats.ErrNoResponders) {
-		return page, err
+	page, none := request[api.Questions](ctx, c, app, api.VerbQuestions, r)
+	if !errors.Is(none, ErrNoWorker) {
+		return page, none
 	}
 	former, err := request[api.Waits](ctx, c, app, api.VerbWaits, r) // workers of the release before
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoWorker):
+		return nil, none
+	case err != nil:
 		return nil, err
 	}
 	return &api.Questions{Questions: former.Waits, Next: former.Next}, nil

@@ -116,7 +116,7 @@ func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out,
 	t.Declared.Output = t.Types.Output
 	if t.Declared.Schema == nil {
 		if err != nil {
-			t.Err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
+			t.Err = fmt.Errorf("oneturn.NewTool(%q): the input type has no JSON Schema, set ToolOptions.Schema: %w", name, err)
 		}
 		t.Declared.Schema = input
 	}

@@ -17,6 +17,18 @@ type TurnID struct {
 	Turn string // turn key: unique in its chat and run
 }
 
+// check reports an id that identifies no turn, with the field to set.
+func (id *TurnID) check() error {
+	switch {
+	case id.Chat == "":
+		return &events.Error{Code: events.CodeBadArgs, Msg: "the turn has no chat: set TurnID.Chat"}
+	case id.Turn == "":
+		return &events.Error{Code: events.CodeBadArgs, Msg: "the turn has no key: set TurnID.Turn, unique in its chat"}
+	default:
+		return nil
+	}
+}
+
 // Turn is what a producer publishes: an agent has finished with JSON that calls for a tool. Data and
 // ContextVariables may be any values that encoding/json can write.
 type Turn struct {
@@ -51,11 +63,13 @@ type Response struct {
 	Tool       string
 	// Success is false if the turn has no result, and Code has the reason, or if Code is empty and the status of
 	// the result itself is a failure: {"status": "error"}.
-	Success  bool
-	Content  string        // for the model: the result or the error as text
-	Payload  any           // the tool's result as decoded JSON, or an object that events.BlobOf reads
-	Code     events.Code   // why the turn has no result, empty if it has one
-	Attempts int           // how often the tool was entered
+	Success bool
+	Content string      // for the model: the result or the error as text
+	Payload any         // the tool's result as decoded JSON, or an object that events.BlobOf reads
+	Code    events.Code // why the turn has no result, empty if it has one
+	// Attempts is how often the worker that stored the response entered the tool: 0 if another worker has ended
+	// the turn, also if its tool had been entered before. See docs/wire-contract.md.
+	Attempts int
 	Duration time.Duration // in the tool, without waiting for limits or processes; to the millisecond
 	// ContextKeys are the context variables that the tool changed.
 	ContextKeys []string

@@ -124,7 +124,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who answerSetting
 // noWorkerAnswered reports whether a request of the request API failed because no worker runs, or because the
 // worker with the request died.
 func noWorkerAnswered(ctx context.Context, err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	return errors.Is(err, oneturn.ErrNoWorker) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
 // resultFix is the fix for a refused answer, "" if its message includes it.

@@ -71,7 +71,7 @@ type Python struct {
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
 	if c.Workflows == "" && len(c.Tools) == 0 {
-		errs = append(errs, errors.New("nothing to run: set Workflows to a folder of workflows, or Tools"))
+		errs = append(errs, errors.New("nothing to run: set Config.Workflows to a folder of workflows, or Config.Tools"))
 	}
 	def(&c.Prefix, subjects.DefaultPrefix)
 	def(&c.Pool, subjects.DefaultPool)

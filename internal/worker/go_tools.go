@@ -36,16 +36,24 @@ func checkTools(registered []Tool, set *bindings.Set) error {
 		switch {
 		case bound[t.Name]:
 		case d == nil:
-			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: set Workflow, Agent and Model in its ToolOptions, or add a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.Name))
+			errs = append(errs, fmt.Errorf("oneturn.NewTool(%q): the tool is bound to nothing: set ToolOptions.Workflow and Agent, or add a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.Name))
 		case d.Workflow == "":
-			errs = append(errs, fmt.Errorf("tool %q has ToolOptions without a Workflow: set Workflow, Agent and Model, or remove the options and set them in the oneturn.yaml", t.Name))
+			errs = append(errs, fmt.Errorf("oneturn.NewTool(%q): set ToolOptions.Workflow, or remove all options and set them in a oneturn.yaml", t.Name))
 		default:
 			for _, found := range set.Diagnostics() {
 				if found.Severity == diag.SeverityError && found.Workflow == d.Workflow {
-					errs = append(errs, fmt.Errorf("tool %q: %s", t.Name, found))
+					errs = append(errs, unbound(t.Name, found))
 				}
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unbound is the error of a tool of a workflow with a finding, which may be about the tool itself or about a manifest.
+func unbound(tool string, found bindings.Diagnostic) error {
+	if itself := fmt.Sprintf("oneturn.NewTool(%q)", tool); found.Place() != itself {
+		return fmt.Errorf("%s: %s", itself, found)
+	}
+	return errors.New(found.String())
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,11 @@ type workerTools struct {
 func newWorkerTools(nc *nats.Conn, space subjects.Space, c Config) (*workerTools, error) {
 	golang := make(map[string]tools.Invoker, len(c.Tools))
 	for _, t := range c.Tools {
+		if t.Name == "" {
+			return nil, errors.New("a tool in Config.Tools has no name: pass one to oneturn.NewTool as the first argument")
+		}
 		if _, twice := golang[t.Name]; twice {
-			return nil, fmt.Errorf("two tools are named %q: names of Go tools must differ", t.Name)
+			return nil, fmt.Errorf("two tools in Config.Tools are named %q: give each its own name", t.Name)
 		}
 		golang[t.Name] = t.Invoker
 	}
