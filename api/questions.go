@@ -22,8 +22,8 @@ type QuestionsRequest struct {
 // Questions is the reply to [VerbQuestions]: a page of questions in the order in which they were asked.
 type Questions struct {
 	Questions []Question `json:"questions"`
-	// Next is From of the next page, 0 when there is none now. It is a sequence of the journal for
-	// a chat, and one of the timers for a tenant.
+	// Next is From of the next page, 0 when there is none now. It is valid only with the same Chat: a request for one
+	// chat continues at a sequence of the journal, a request for all chats at a sequence of the timers stream.
 	Next uint64 `json:"next,omitempty"`
 }
 

@@ -31,9 +31,9 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //
 //	I1  every accepted turn has exactly one call and one response; no other turn has one; no wake-up
 //	    is lost: a turn is parked only while none of its questions is decided
-//	I2  a tool marked unsafe is entered at most once; one marked replay is entered again only to reach
-//	    a question whose answer no run got; code after an answer runs twice only on the way to a later
-//	    question, the end of a replay tool once; the tool of a rejected turn is never entered, nor any
+//	I2  a tool marked unsafe is entered at most once; one marked replay is entered again only while it has
+//	    a question whose answer no run got, so code between two questions may run again, and code after
+//	    the last one runs once; the tool of a rejected turn is never entered, nor any
 //	    by an epoch that began after the turn's cancel or response, nor a step by one that began after
 //	    its result was stored; every run has the idempotency key of its turn; ok requires an exit
 //	I3  a stored record never changes: the copies that subscribers saw are the records
