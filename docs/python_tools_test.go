@@ -77,20 +77,25 @@ func TestSeveralQuestionsOfThePageAreAnsweredInAnyOrder(t *testing.T) {
 	require.JSONEq(t, `["no","yes"]`, got)
 }
 
-// TestFunctionsThatThePageListsHaveTheirParameters calls each by inspection.
+// TestFunctionsThatThePageListsHaveTheirParameters inspects each, and finds each name of the module on the page.
 func TestFunctionsThatThePageListsHaveTheirParameters(t *testing.T) {
 	t.Parallel()
 	root, script := t.TempDir(), &strings.Builder{}
 	script.WriteString("import inspect, oneturn\nfrom core.workflow.ui_tools import *\nfrom core.workflow import ui_tools\ndef run():\n    wrong = []\n")
 	listed := regexp.MustCompile("(?m)^- `([a-z_]+)\\(([^)]*)\\)`").FindAllStringSubmatch(text(t, "python-tools.md"), -1)
-	require.Len(t, listed, 9)
+	require.Len(t, listed, 10)
+	named := regexp.MustCompile("`([A-Za-z]\\w*)").FindAllStringSubmatch(text(t, "python-tools.md"), -1)
 	for _, m := range listed {
 		script.WriteString("    f = getattr(oneturn, '" + m[1] + "', None) or ui_tools." + m[1] + "\n    p = inspect.signature(f).parameters\n")
 		for _, name := range regexp.MustCompile(`[a-z_]+`).FindAllString(regexp.MustCompile(`=[^,)]*`).ReplaceAllString(m[2], ""), -1) {
 			script.WriteString("    if '" + name + "' not in p: wrong.append('" + m[1] + " " + name + "')\n")
 		}
 	}
-	script.WriteString("    return wrong\n")
+	script.WriteString("    named = set()\n")
+	for _, m := range named {
+		script.WriteString("    named.add('" + m[1] + "')\n")
+	}
+	script.WriteString("    wrong += ['the page has no ' + name for name in vars(oneturn) if not name.startswith('_') and name not in named]\n    return wrong\n")
 	write(t, root, "W/tools/t.py", script.String())
 	pool := python.NewPool(python.Options{Root: root, Size: 1})
 	defer func() { require.NoError(t, pool.Close(context.WithoutCancel(t.Context()))) }()
