@@ -149,14 +149,9 @@ func (b *binder) tool(t *toolEntry) {
 		k := key{b.modelOf(t, agent), agent}
 		mdl := k.model
 		b.checkAgent(t, agent)
-		why := ""
-		if problem != nil {
-			why = problem.String()
-		} else if mdl != "" {
-			why = b.modelProblem(t, mdl)
-		}
-		if a, ok := b.agent(agent); why == "" && ok && !a.may(t.name) {
-			why = "the agent's list of tools does not have it"
+		why := b.whyUnusable(t, mdl, problem)
+		if a, ok := b.agent(agent); ok && !a.may(t.name) {
+			why = cmp.Or(why, "the agent's list of tools does not have it")
 			b.errorf(t.at, "tool_not_allowed", "add it to tools of agent "+agent, "tool %s names agent %s, whose list of tools does not have it", t.name, agent)
 		}
 		switch {
@@ -173,6 +168,18 @@ func (b *binder) tool(t *toolEntry) {
 	}
 }
 
+// whyUnusable returns why a tool with this model cannot be called, "" if it can. Also of a tool with a problem the
+// model is checked, so that all errors are reported together.
+func (b *binder) whyUnusable(t *toolEntry, mdl string, problem *bindProblem) (why string) {
+	if mdl != "" {
+		why = b.modelProblem(t, mdl)
+	}
+	if problem != nil {
+		why = problem.String()
+	}
+	return why
+}
+
 // modelOf gives the model of a tool when this agent calls it.
 func (b *binder) modelOf(t *toolEntry, agent string) string {
 	return cmp.Or(t.model, b.w.registered[agent])
@@ -184,14 +191,8 @@ func (b *binder) named(t *toolEntry, s toolSchemas, problem *bindProblem) {
 	if k.model = t.model; len(t.agents) > 0 {
 		k.model = b.modelOf(t, t.agents[0])
 	}
-	why := ""
-	if problem != nil {
-		why = problem.String()
-	} else if k.model != "" {
-		why = b.modelProblem(t, k.model)
-	}
 	entry := slot{}
-	if why != "" {
+	if why := b.whyUnusable(t, k.model, problem); why != "" {
 		entry.why = fmt.Sprintf("tool %s is not usable: %s", t.name, why)
 	} else {
 		entry.binding = b.binding(t, k, s)

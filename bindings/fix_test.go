@@ -124,6 +124,17 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 	}
 }
 
+func TestAllErrorsOfAToolAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	set := load(t, unpack(t, "-- W/oneturn.yaml --\nagents: {A: {tools: [other]}}\ntools:\n- {name: a, agent: A, file: t.py, function: away, model: Absent}\n"+
+		"- {name: other, agent: B, file: t.py}\n-- W/t.py --\ndef other(): pass\n"))
+	found := lines(set, diag.SeverityError)
+	require.Len(t, found, 3, strings.Join(found, "\n"))
+	for i, code := range []string{"[tool_unusable]", "[unknown_model]", "[tool_not_allowed]"} {
+		require.Contains(t, found[i], code)
+	}
+}
+
 func TestEveryErrorAndWarningHasAFix(t *testing.T) {
 	t.Parallel()
 	for name, text := range invalidManifests() {

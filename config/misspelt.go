@@ -27,7 +27,7 @@ type UnknownVariable struct {
 }
 
 // UnknownVariables returns the variables of an environment, as [os.Environ] gives it, that begin with ONETURN_
-// and set nothing. Meant is a setting of cfgs, pointers to the settings of the command that runs, if one is
+// and set nothing; an empty one counts as not set. Meant is a setting of cfgs, pointers to the settings of the command that runs, if one is
 // similar, else one of another command. Variables that --tool-env passes to tools are known, and so are
 // passwords that a file with accounts names.
 func UnknownVariables(environ []string, cfgs ...any) []UnknownVariable {
@@ -50,9 +50,9 @@ func UnknownVariables(environ []string, cfgs ...any) []UnknownVariable {
 	}
 	var unknown []UnknownVariable
 	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(entry, "=")
 		short, ours := strings.CutPrefix(name, prefix)
-		if !ours || slices.Contains(shared, short) || matches(name, passed) {
+		if !ours || value == "" || slices.Contains(shared, short) || matches(name, passed) {
 			continue
 		}
 		meant := closestVariable(short, names)

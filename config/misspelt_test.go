@@ -16,7 +16,7 @@ import (
 func TestVariableThatSetsNothingIsFoundWithTheSettingThatWasMeant(t *testing.T) {
 	t.Parallel()
 	environ := []string{
-		"ONETURN_WORKFLOW=wf", "ONETURN_LOGLEVEL=debug", "ONETURN_STORE=data", "PATH=/bin", "WORKFLOW=x", "OTEL_TRACE=x",
+		"ONETURN_WORKFLOW=wf", "ONETURN_LOGLEVEL=debug", "ONETURN_STORE=data", "PATH=/bin", "WORKFLOW=x", "OTEL_TRACE=x", "ONETURN_EMPTY=",
 		"ONETURN_HELLO_LEDGER=of a tool", "ONETURN_WAIT=of another command", "ONETURN_NATS_PASSWORD=secret", "ONETURN_REPLICA=3",
 		"ONETURN_FAILPOINTS=of a test", "ONETURN_PUBLISHER_PASSWORD=of an account", "ONETURN_USER=of publisher answer",
 	}

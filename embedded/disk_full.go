@@ -64,7 +64,7 @@ func (s *Server) watchFull(ctx context.Context) {
 		s.log.full.Store(false)
 		if err := s.reopen(ctx); err != nil {
 			s.log.full.Store(true)
-			s.log.log.Error("the disk has room again, but the store cannot be opened; it is tried again", "err", err)
+			s.log.log.Error("the disk has room again, but the store cannot be opened; it is retried", "err", err)
 			continue
 		}
 		s.log.log.Warn("the disk has room again: the store was reopened and takes records")

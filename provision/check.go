@@ -29,7 +29,7 @@ func (f Finding) String() string {
 	if f.Setting != "" {
 		what += ": " + f.Setting
 	}
-	return fmt.Sprintf("%s is %s, planned is %s: %s", what, f.Have, f.Want, f.Fix)
+	return fmt.Sprintf("%s is %s, expected %s: %s", what, f.Have, f.Want, f.Fix)
 }
 
 // Check compares the server with plan and changes nothing. No findings: all is as planned.

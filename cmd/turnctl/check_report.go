@@ -75,8 +75,8 @@ func reportBinding(b *bindings.Binding) bindingReport {
 func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSettings, env environ) *report {
 	r := &report{Workflows: []workflowReport{}, Shared: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
 	if len(set.Workflows()) == 0 {
-		r.Diagnostics = append(r.Diagnostics, finding(diag.SeverityWarning, "", "no_workflows",
-			"name the folder that holds the workflow folders", "no workflow was found"))
+		r.Diagnostics = append(r.Diagnostics, finding(diag.SeverityError, "", "no_workflows",
+			"name the folder that holds one folder for each workflow", "folder %q has no workflow", dir))
 	}
 	at := make(map[string]int)
 	for i, name := range set.Workflows() {

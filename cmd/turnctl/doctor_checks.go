@@ -128,7 +128,7 @@ func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan)
 		if f.Setting != "" {
 			what += ": " + f.Setting
 		}
-		d.addf("streams", f.Severity, f.Fix, "%s is %s, planned is %s", what, f.Have, f.Want)
+		d.addf("streams", f.Severity, f.Fix, "%s is %s, expected %s", what, f.Have, f.Want)
 	}
 }
 
@@ -178,7 +178,7 @@ func (d *diagnosis) questions(ctx context.Context, s *server) {
 	if err != nil || len(asked) == 0 {
 		return // reported by streams
 	}
-	d.addf("questions", diag.SeverityInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural.Of(len(asked), "question"))
+	d.addf("questions", diag.SeverityInfo, "", "%s with a time limit that has not passed, answered ones included: list the open ones with turnctl questions ls, and answer one with publisher answer", plural.Of(len(asked), "question"))
 }
 
 // clock compares the clocks. No guarantee depends on them, but the age of events does.

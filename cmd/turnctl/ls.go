@@ -98,7 +98,7 @@ type listed struct {
 
 func (l *listing) text(w io.Writer, want listSettings) {
 	if len(l.Turns) == 0 && !l.More {
-		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since reads further back\n", want.what(), durationText(want.since), want.where())
+		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since reads further back\n", want.what(), agoText(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"time", "chat", "turn", "workflow", "tool", "state", "took", "owner"}}

@@ -44,6 +44,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	a.noteFormerName(root, args)
 	return cli.Execute(ctx, root, args)
 }
 

@@ -144,7 +144,7 @@ func findingText(w io.Writer, f provision.Finding) {
 	if f.Setting == "" {
 		fmt.Fprintf(w, "%-7s  %s is %s\n", f.Severity, f.Object, f.Have)
 	} else {
-		fmt.Fprintf(w, "%-7s  %s: %s is %s, planned is %s\n", f.Severity, f.Object, f.Setting, f.Have, f.Want)
+		fmt.Fprintf(w, "%-7s  %s: %s is %s, expected %s\n", f.Severity, f.Object, f.Setting, f.Have, f.Want)
 	}
 	fmt.Fprintln(w, wrap("fix: "+f.Fix, 9))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +33,22 @@ expire and cancel need a worker. To answer one: publisher answer CHAT TOOL_CALL_
 // waits is the former name of questions. It stays for one release.
 func (a *app) waits() *cobra.Command {
 	c := a.questions()
-	c.Use, c.Hidden = "waits", true
-	c.PersistentPreRun = func(*cobra.Command, []string) {
-		fmt.Fprintln(a.stderr, "turnctl: waits is deprecated and will be removed: use turnctl questions")
-	}
+	c.Use, c.Hidden = formerQuestions, true
+	c.Short = "The former name of turnctl questions"
+	c.Long = "Waits is the former name of turnctl questions and will be removed in the next release: use turnctl questions.\n\n" + c.Long
 	return c
+}
+
+// formerQuestions is the former name of the command questions.
+const formerQuestions = "waits"
+
+// noteFormerName prints the notice of a deprecated command, also for a command line with errors.
+func (a *app) noteFormerName(root *cobra.Command, args []string) {
+	for c, _, _ := root.Find(args); c != nil; c = c.Parent() { // an error is reported by the execution
+		if c.Name() == formerQuestions {
+			fmt.Fprintln(a.stderr, "turnctl: waits is deprecated and will be removed in the next release: use turnctl questions")
+		}
+	}
 }
 
 // place limits where a question is searched for.
@@ -61,17 +73,30 @@ func (p *place) tokens() (app, chat string) {
 // hint explains what is not found without a chat.
 func (p *place) hint() string {
 	if p.chat == "" {
-		return " (expired questions are found with --chat only)"
+		return " (expired questions are found with CHAT or --chat only)"
 	}
 	return ""
 }
 
-// oneQuestion requires the id of one question.
-func oneQuestion(command string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return cli.Usagef("questions %s: one TOOL_CALL_ID is required: copy it from turnctl questions ls", command)
-		}
-		return nil
+// question takes the chat and the id of one question from the positions [CHAT] TOOL_CALL_ID.
+func (p *place) question(command string, args []string) (toolCallID string, err error) {
+	given := make([]string, len(args))
+	for i, arg := range args {
+		given[i] = argument(arg)
 	}
+	const most = 2
+	switch {
+	case len(args) == 0:
+		return "", cli.Usagef("questions %s: TOOL_CALL_ID is missing: copy it from turnctl questions ls", command)
+	case len(args) > most:
+		return "", cli.Usagef("questions %s: CHAT and TOOL_CALL_ID are accepted, and not %s: copy them from turnctl questions ls", command, strings.Join(given, " "))
+	case len(args) == 1:
+		return args[0], nil
+	case args[0] == "":
+		return "", cli.Usagef("questions %s: CHAT is empty: omit it, or copy it from turnctl questions ls", command)
+	case p.chat != "" && p.chat != args[0]:
+		return "", cli.Usagef("questions %s: chat %s and --chat %s contradict each other: omit one", command, given[0], argument(p.chat))
+	}
+	p.chat = args[0]
+	return args[1], nil
 }

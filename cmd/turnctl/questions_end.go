@@ -34,7 +34,7 @@ func (a *app) questionsExpire() *cobra.Command {
 	var cfg config.Turnctl
 	var where place
 	c := a.command(&cobra.Command{
-		Use:   "expire TOOL_CALL_ID",
+		Use:   "expire [CHAT] TOOL_CALL_ID",
 		Short: "End the time to answer a question now",
 		Long: `Expire ends the answer time of a question now. The tool receives expired and continues or fails. A
 question that is already answered does not change. The command waits up to 10 s for a worker to
@@ -42,15 +42,18 @@ record it.
 
 Exit code: 0 the question is expired, 1 it is not: it was answered or cancelled first, or no worker
 has recorded it yet.`,
-		Example: `  turnctl questions expire turn-7/1 --chat chat-42`,
-		Args:    oneQuestion("expire"),
+		Example: `  turnctl questions expire chat-42 turn-7/1`,
 	}, &cfg, func(ctx context.Context, args []string) error {
+		toolCallID, err := where.question("expire", args)
+		if err != nil {
+			return err
+		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		l, q, err := s.question(ctx, where, args[0], false)
+		l, q, err := s.question(ctx, where, toolCallID, false)
 		if err != nil {
 			return err
 		}
@@ -82,7 +85,7 @@ func (a *app) questionsCancel() *cobra.Command {
 	var where place
 	var reason string
 	c := a.command(&cobra.Command{
-		Use:   "cancel TOOL_CALL_ID|TURN",
+		Use:   "cancel [CHAT] TOOL_CALL_ID|TURN",
 		Short: "Cancel the turn that waits for an answer",
 		Long: `Cancel ends the turn of a question: its open questions close, and the response has code cancelled. The
 argument is the id of a question, or the key of a turn that asked one. The command waits up to 10 s
@@ -90,20 +93,23 @@ for the turn to end.
 
 Exit code: 0 the turn ended as cancelled, 1 it did not: it ended otherwise, or no worker has ended it
 yet.`,
-		Example: `  turnctl questions cancel turn-7/1 --chat chat-42
+		Example: `  turnctl questions cancel chat-42 turn-7/1
   turnctl questions cancel turn-7 --reason 'the order was withdrawn'`,
-		Args: oneQuestion("cancel"),
 	}, &cfg, func(ctx context.Context, args []string) error {
+		toolCallID, err := where.question("cancel", args)
+		if err != nil {
+			return err
+		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		l, err := s.turnOfQuestion(ctx, where, args[0])
+		l, err := s.turnOfQuestion(ctx, where, toolCallID)
 		if err != nil {
 			return err
 		}
-		out := &endedQuestion{ToolCallID: args[0], Chat: l.Chat, App: l.App, Turn: l.Turn, Key: l.Key, turn: true}
+		out := &endedQuestion{ToolCallID: toolCallID, Chat: l.Chat, App: l.App, Turn: l.Turn, Key: l.Key, turn: true}
 		ended := func(l *turnReport) bool {
 			out.State = string(l.State)
 			if l.Response != nil {

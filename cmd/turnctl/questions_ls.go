@@ -185,7 +185,7 @@ func (f *questionFilter) question(ctx context.Context, seq uint64) (*question, e
 
 func (l *questionList) text(w io.Writer, want *questionsSettings) {
 	if len(l.Questions) == 0 {
-		fmt.Fprintf(w, "no open question in the last %s%s\n", durationText(want.since), want.where())
+		fmt.Fprintf(w, "no open question in the last %s%s: a running turn may not have asked yet, turnctl ls lists turns\n", agoText(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"asked", "chat", "tool_call_id", "workflow", "tool", "user", "expires"}}

@@ -22,21 +22,24 @@ func (a *app) questionsShow() *cobra.Command {
 	var where place
 	var payload bool
 	c := a.command(&cobra.Command{
-		Use:   "show TOOL_CALL_ID",
+		Use:   "show [CHAT] TOOL_CALL_ID",
 		Short: "Show one question and its outcome",
 		Long: `Show prints everything about one question but its answer: the user who is asked, the subject for the
 answer, when it expires, and its outcome. The content that the question shows is printed with
---payload. If several turns have a question with this id, select one with --app and --chat.`,
+--payload. If several turns have a question with this id, select one with CHAT and --app.`,
 		Example: `  turnctl questions show turn-7/1
-  turnctl questions show turn-7/approval --chat chat-42 --payload`,
-		Args: oneQuestion("show"),
+  turnctl questions show chat-42 turn-7/approval --payload`,
 	}, &cfg, func(ctx context.Context, args []string) error {
+		toolCallID, err := where.question("show", args)
+		if err != nil {
+			return err
+		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		l, q, err := s.question(ctx, where, args[0], payload)
+		l, q, err := s.question(ctx, where, toolCallID, payload)
 		if err != nil {
 			return err
 		}

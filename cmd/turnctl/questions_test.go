@@ -45,7 +45,7 @@ TIME chat 2 t1/1 Other approve ada -
 	}
 	require.Equal(t, []string{first, second, third}, list())
 	_, doctor, _ := turnctl(t, a.Server, "doctor")
-	require.Contains(t, normal(doctor), "info questions 4 questions with a running time limit, which may be answered already")
+	require.Contains(t, normal(doctor), "info questions 4 questions with a time limit that has not passed, answered ones included: list")
 	require.Equal(t, []string{first, second}, list("--chat", "chat 1"))
 	require.Equal(t, []string{third}, list("--workflow", "Other"))
 	require.Equal(t, []string{second, first}, list("--expiring", "1h"), "the soonest first")
@@ -54,7 +54,7 @@ TIME chat 2 t1/1 Other approve ada -
 	require.Equal(t, []string{second}, list("--limit", "1", "--expiring", "1h"))
 	require.Empty(t, list("--app", "nobody"))
 	require.Contains(t, ok(t, a.Server, "questions", "ls", "--limit", "1"), "there are more")
-	require.Equal(t, "no open question in the last 168h of chat none that expires within 1h\n",
+	require.Equal(t, "no open question in the last 7 days of chat none that expires within 1h: a running turn may not have asked yet, turnctl ls lists turns\n",
 		ok(t, a.Server, "questions", "ls", "--chat", "none", "--expiring", "1h"))
 }
 
@@ -64,7 +64,15 @@ func TestWaitsIsADeprecatedNameOfQuestions(t *testing.T) {
 	code, stdout, stderr := turnctl(t, s, "waits", "ls")
 	require.Equal(t, cli.OK, code)
 	require.Equal(t, ok(t, s, "questions", "ls"), stdout)
-	require.Equal(t, "turnctl: waits is deprecated and will be removed: use turnctl questions\n", stderr)
+	const notice = "turnctl: waits is deprecated and will be removed in the next release: use turnctl questions\n"
+	require.Equal(t, notice, stderr)
+	for _, args := range [][]string{{"waits"}, {"waits", "show"}, {"waits", "ls", "--bogus"}, {"waits", "nosuch"}} {
+		_, _, stderr = turnctl(t, s, args...)
+		require.Contains(t, stderr, notice, args)
+		require.Greater(t, len(stderr), len(notice), "the error follows")
+	}
+	_, help, _ := turnctl(t, s, "waits", "--help")
+	require.Contains(t, help, "Waits is the former name of turnctl questions and will be removed in the next release")
 	require.NotContains(t, ok(t, s, "--help"), "waits")
 }
 
@@ -138,9 +146,20 @@ func TestQuestionsShowNamesTheFlagsThatSelectOneOfSeveralChats(t *testing.T) {
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "--app default --chat 'chat 2'")
 	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "questions", "show", "t1/1", "--chat", "chat 2").Chat)
+	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "questions", "show", "chat 2", "t1/1").Chat)
+	for text, args := range map[string][]string{
+		"questions show: TOOL_CALL_ID is missing: copy it from turnctl questions ls":                   {"show"},
+		"questions expire: CHAT and TOOL_CALL_ID are accepted, and not a b c: copy them":               {"expire", "a", "b", "c"},
+		"questions cancel: chat 'chat 1' and --chat 'chat 2' contradict each other: omit one":          {"cancel", "chat 1", "t1/1", "--chat", "chat 2"},
+		`questions: invalid TOOL_CALL_ID "chat 1": use <tool_call_id of the call>/<question>, for exa`: {"show", "t1/1", "chat 1"},
+	} {
+		code, _, stderr = turnctl(t, a.Server, append([]string{"questions"}, args...)...)
+		require.Equal(t, cli.Usage, code)
+		require.Contains(t, stderr, text)
+	}
 	code, _, stderr = turnctl(t, a.Server, "questions", "show", "t1/2")
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, `no such question: "t1/2" (expired questions are found with --chat only)`)
+	require.Contains(t, stderr, `no such question: "t1/2" (expired questions are found with CHAT or --chat only)`)
 	code, _, stderr = turnctl(t, a.Server, "questions", "show", "t1")
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, `invalid TOOL_CALL_ID "t1"`)
@@ -152,7 +171,7 @@ func TestQuestionsExpireEndsTheTimeOfAQuestion(t *testing.T) {
 	id := turnID("c", "", "t1")
 	a.ask(id, "1", until(time.Now().Add(time.Hour)))
 	a.ask(id, "2")
-	require.Equal(t, "question t1/1 of chat c is expired\n", ok(t, a.Server, "questions", "expire", "t1/1"))
+	require.Equal(t, "question t1/1 of chat c is expired\n", ok(t, a.Server, "questions", "expire", "c", "t1/1"))
 	require.Equal(t, []string{"t1/2"}, ids(decode[questionList](t, a.Server, "questions", "ls")))
 	require.True(t, decode[endedQuestion](t, a.Server, "questions", "expire", "t1/1").Done, "it is expired already")
 	a.answer(id, "2")
@@ -168,7 +187,7 @@ func TestQuestionsCancelEndsTheTurn(t *testing.T) {
 		id := turnID("c", run, "t1")
 		asked := a.ask(id, "1")
 		a.park(id, "1")
-		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", asked, "--reason", "enough"))
+		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", "c", asked, "--reason", "enough"))
 	}
 	require.Contains(t, ok(t, a.Server, "show", "c", "t1"), "cancelled  enough")
 	require.Equal(t, "enough", decode[turnReport](t, a.Server, "show", "c", "t1").CancelReason)

@@ -202,6 +202,15 @@ func durationText(d time.Duration) string {
 	return text
 }
 
+// agoText prints a time span for people: whole days as days.
+func agoText(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d > day && d%day == 0 {
+		return plural.Of(int(d/day), "day")
+	}
+	return durationText(d)
+}
+
 // per prints the time of a rate: s, m, or another duration.
 func per(n int64) string {
 	text := milli(n)

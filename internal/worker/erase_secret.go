@@ -20,7 +20,7 @@ func (w *Worker) erase(d *inbox.Delivery, again time.Duration) {
 		d.Ack()
 	case again > 0:
 		w.lines.Log(context.Background(), w.c.Logger, time.Now(), "erased again", "", throttle.Several, slog.LevelWarn,
-			"a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
+			"a secret answer could not be erased from the inbound stream; it is retried", "seq", d.Seq, "err", err)
 		d.Nak(again)
 	default:
 		w.lines.Log(context.Background(), w.c.Logger, time.Now(), "not erased", "", throttle.Several, slog.LevelError,

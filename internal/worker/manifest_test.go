@@ -254,7 +254,7 @@ func TestJournalThatForgetsTooSoonIsRefused(t *testing.T) {
 	config.MaxTurnLife = 30 * 24 * time.Hour
 	w, err := oneturn.NewWorker(s.Connect(), config)
 	require.NoError(t, err)
-	require.ErrorContains(t, w.Run(t.Context()), "planned is 745h0m0s")
+	require.ErrorContains(t, w.Run(t.Context()), "expected 745h0m0s")
 }
 
 // TestSchemasComeFromTypesAndHints binds tools of both languages as a worker does.
