@@ -90,7 +90,7 @@ func (d *terminalHost) Ask(ctx context.Context, q tools.Question) (tools.Answer,
 	}
 	if d.json || !d.a.terminal {
 		return tools.Answer{}, &events.Error{
-			Code: events.CodeToolError, Op: "ask",
+			Code: events.CodeToolError, Op: "ask", Err: tools.ErrNoTerminal,
 			Msg: "the tool asks a question, but standard input is not a terminal: run without -o json in a terminal, or publish a turn to a worker",
 		}
 	}

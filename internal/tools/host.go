@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// ErrNoTerminal is the cause of the error of [Host.Ask] where there is no person to ask. Its message is complete: a
+// traceback of the tool adds nothing.
+var ErrNoTerminal = errors.New("no terminal to ask on")
+
 // Host is what a running call may do besides using its arguments: ask questions, show surfaces, report
 // progress, and store steps of its turn. Its methods are safe for concurrent use. After an error of kind
 // [ErrParked] the call must return; nothing that it returns is used.

@@ -32,6 +32,7 @@ type request struct {
 	N      uint64             `json:"n,omitempty"`      // of a reply: the operation that it answers
 	Value  *operation.Reply   `json:"value,omitempty"`
 	Error  *operation.Refusal `json:"error,omitempty"`
+	Quiet  bool               `json:"quiet,omitempty"` // of a reply with an error: no traceback is logged
 }
 
 // mapping has a child map the arguments of a call to parameters that only it knows.

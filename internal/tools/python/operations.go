@@ -102,6 +102,7 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	case ctx.Err() != nil: // the tool has abandoned it and reads no reason
 		answer.Error = &operation.Refusal{Code: events.CodeCancelled}
 	default:
+		answer.Quiet = errors.Is(err, tools.ErrNoTerminal)
 		if answer.Error, err = operation.Refuse(r.Op, err); err != nil {
 			c.stop(p, &tools.ProtocolError{Err: err})
 			return

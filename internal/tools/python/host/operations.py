@@ -17,6 +17,7 @@ class UIToolError(Exception):
     """A question could not be asked, or a surface not shown."""
 
     code = "tool_error"
+    quiet = False  # its traceback adds nothing
 
 
 _TIMEOUTS = (TimeoutError,) if asyncio.TimeoutError is TimeoutError else (TimeoutError, asyncio.TimeoutError)
@@ -96,7 +97,7 @@ class Interaction:
             future = self._open.pop(reply["n"], None)
         if future is not None:
             error = reply.get("error")
-            settle(future, reply.get("value"), failed(error) if error else None)
+            settle(future, reply.get("value"), failed(error, reply.get("quiet", False)) if error else None)
 
     def end(self, make):
         """Every operation, open or later, raises what make returns."""
@@ -118,10 +119,11 @@ def settle(future, value, error):
         pass
 
 
-def failed(error):
+def failed(error, quiet=False):
     kind = UIToolTimeoutError if error.get("code") == "expired" else UIToolError
     made = kind(error.get("message") or "it failed")
     made.code = error.get("code") or kind.code
+    made.quiet = quiet
     return made
 
 

@@ -277,7 +277,8 @@ class Host:
 
     def _fail(self, request, error):
         failure = classify(error)
-        if failure["code"] not in ("bad_args", "user_error") and not isinstance(error, QUIET):
+        if failure["code"] not in ("bad_args", "user_error") and not isinstance(error, QUIET) \
+                and not (isinstance(error, operations.UIToolError) and error.quiet):
             report(error)
         self._answer(request, failure)
 
