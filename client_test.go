@@ -138,7 +138,7 @@ func TestWaitReportsThatWorkersReplyAndNoneClaims(t *testing.T) {
 	require.Empty(t, reported, "once a wait, and not for a turn that was claimed")
 }
 
-func TestTurnThatWentToAWrongPoolIsNoDuplicateInTheRightOne(t *testing.T) {
+func TestTurnThatWentToAWrongPoolIsNotADuplicateInTheRightOne(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	for _, pool := range []string{"gpu", "default"} {

@@ -148,7 +148,7 @@ def pay(order, amount=0): pass
 	require.Equal(t, map[string]any{"order": "x"}, arguments(t, b, goldenTurn("A"), `{"order":"x","Amount":50}`))
 }
 
-func TestModelWithoutFieldsFillsParametersButNotThoseOfTheTurn(t *testing.T) {
+func TestModelWithoutFieldsFillsParametersExceptTheTurns(t *testing.T) {
 	t.Parallel()
 	b := bound(t, "order, app_id, amount=0")
 	args, _ := b.Args(map[string]any{"Order": "A-1", "appId": "beta", "amount": "9"}, goldenTurn("A"))

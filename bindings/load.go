@@ -21,7 +21,7 @@ import (
 // [Load] reads the shared file, then each workflow (parsed_workflow.go), inspects the Python files of all that
 // changed in one process, and binds them. A workflow with new errors keeps its previous version, if there is one.
 
-// Options say what to load.
+// Options specify what to load.
 type Options struct {
 	Root     string        // workflows folder; "" = only Declared
 	Declared []Declaration // bindings made in Go code

@@ -18,7 +18,7 @@ import (
 // The common form of all manifests, and the readers of what both formats share: named entries, UI, effect,
 // attempts and timeout, misspelt keys, and the settings of a workflow.
 
-// manifest is what the files of one workflow say, whatever their format: the common form
+// manifest is what the files of one workflow specify, whatever their format: the common form
 // that the readers of both formats fill and that is then bound.
 type manifest struct {
 	*report

@@ -129,7 +129,7 @@ func (n *node) truth() (value, ok bool) {
 	return false, false
 }
 
-// shown is the value of a setting in an error: a text in quotes, a number as it stands, else what it is.
+// shown is the value of a setting in an error: a text in quotes, a number as it is written, else what it is.
 func (n *node) shown() string {
 	switch {
 	case n.absent():

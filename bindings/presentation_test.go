@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-func TestLookOfAToolIsThatOfItsWorkflowElseOfAnyOther(t *testing.T) {
+func TestPresentationOfAToolIsFromItsWorkflowElseFromAnyOther(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, manifest := range map[string]string{

@@ -13,7 +13,7 @@ import (
 // A tool that is neither Python nor Go has exactly one block that states where it is: nats, mcp, http or
 // completion. Each block has a reader; http_settings.go has what they share.
 
-// blocks are the keys of a tool that say where it is, and by that what kind it is.
+// blocks are the keys of a tool that specify where it is, and by that what kind it is.
 func blocks() []string { return []string{"nats", "mcp", "http", "completion"} }
 
 // kinds are the words that kind may be.

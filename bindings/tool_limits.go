@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Bounds of what rules of a tool may say.
+// Bounds of the values that rules of a tool may have.
 const (
 	maxCalls  = 1_000_000
 	maxOutput = 64 << 20 // bytes

@@ -19,7 +19,7 @@ const (
 	maxWatched      = 5000            // folders
 )
 
-// Watch loads the set, hands it to changed, and loads again whenever a manifest, a Python file
+// Watch loads the set, passes it to changed, and loads again whenever a manifest, a Python file
 // or a folder under the root changes, until ctx ends. The root may be replaced as a whole, and
 // symbolic links on the way to it may be switched. It blocks; its error is the error of the
 // start, or nil once ctx has ended.
@@ -55,7 +55,7 @@ type watch struct {
 	changed func(*Set, error)
 	log     *slog.Logger
 	current *Set
-	failure string // text of the last error, to say it once
+	failure string // text of the last error, to report it once
 
 	folders map[string]os.FileInfo // that are watched, as they were when they were added
 	gates   map[string]string      // names at which the root may be replaced, see [gates]

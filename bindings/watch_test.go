@@ -251,7 +251,7 @@ func TestWatchKeepsTheSetWhenTheRootVanishes(t *testing.T) {
 	require.NotNil(t, set)
 }
 
-func TestWatchFailsAtOnceWithoutRoot(t *testing.T) {
+func TestWatchFailsImmediatelyWithoutRoot(t *testing.T) {
 	t.Parallel()
 	err := bindings.Watch(t.Context(), bindings.Options{Root: filepath.Join(t.TempDir(), "nowhere")}, func(*bindings.Set, error) {})
 	require.ErrorIs(t, err, os.ErrNotExist)

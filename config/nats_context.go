@@ -29,7 +29,7 @@ type natsContext struct {
 	InboxPrefix string `json:"inbox_prefix"`
 	TLSFirst    bool   `json:"tls_first"`
 
-	// What follows changes where or how to connect, and is not supported: better to say so
+	// What follows changes where or how to connect, and is not supported: better to report it
 	// than to connect to something else.
 	NSC       string `json:"nsc"`
 	UserJWT   Secret `json:"user_jwt"`

@@ -42,7 +42,7 @@ func column(t *testing.T, name, header string, n int) []string {
 	return found
 }
 
-func TestNamesOfTheContractAreThoseOfTheCode(t *testing.T) {
+func TestContractHasTheNamesOfTheCode(t *testing.T) {
 	t.Parallel()
 	s, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func headersOf(t *testing.T, file string) (headers []string) {
 	return headers
 }
 
-func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
+func TestContractHasTheCodesReasonsAndHeadersOfTheCode(t *testing.T) {
 	t.Parallel()
 	source := text(t, "../events/error.go")
 	var codes []string
@@ -96,7 +96,7 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	require.Contains(t, text(t, "wire-contract.md"), "`"+subjects.HeaderReply+"`")
 }
 
-func TestMessageIDOfTheContractIsThatOfTheCode(t *testing.T) {
+func TestContractHasTheMessageIDOfTheCode(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "3:app4:chat0:4:turn", string(events.JoinIDs("app", "chat", "", "turn")), "as the page describes it")
 	turn := fenced(t, "wire-contract.md", "json")[0]
@@ -151,7 +151,7 @@ func TestLogMessagesThatThePageNamesAreWritten(t *testing.T) {
 	}
 }
 
-func TestEffectsAndTiersOfThePagesAreThoseOfTheCode(t *testing.T) {
+func TestPagesNameTheEffectsAndTiersOfTheCode(t *testing.T) {
 	t.Parallel()
 	for page, header := range map[string]string{
 		"guarantees.md": "| effect | after the death of its worker the tool is | for tools that | default of |",

@@ -37,7 +37,7 @@ func TestEveryFaultRowIsShownByTestsThatNameIt(t *testing.T) {
 			case c[2] != "":
 				named := function(t, file, c[2])
 				for _, r := range rows {
-					require.Contains(t, named, r, "%s does not say that it shows %s", c[2], r)
+					require.Contains(t, named, r, "%s does not state that it shows %s", c[2], r)
 				}
 			default:
 				scenario := regexp.MustCompile(`\{"` + c[3] + `", "([^"]+)"`).FindStringSubmatch(file)

@@ -140,7 +140,7 @@ func TestToolsOfThePageAboutGoWork(t *testing.T) {
 	require.Equal(t, 1, shop.placed)
 }
 
-func TestCodeOfThePageAboutGoIsThatOfItsTest(t *testing.T) {
+func TestCodeOfThePageAboutGoIsInItsTest(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("go_tools_test.go")
 	require.NoError(t, err)

@@ -174,9 +174,9 @@ func properties(schema any) map[string]bool {
 	return found
 }
 
-// TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors compares with the source: every code of
+// TestPageNamesTheCodesOfDiagnosticsThatAreErrors compares with the source: every code of
 // an error is named, and nothing else is called one.
-func TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors(t *testing.T) {
+func TestPageNamesTheCodesOfDiagnosticsThatAreErrors(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../bindings/*.go")
 	require.NoError(t, err)

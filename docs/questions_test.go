@@ -105,7 +105,7 @@ func TestQuestionOfThePageIsAnsweredByItsAnswer(t *testing.T) {
 	require.Equal(t, q.Answer.ExpiresAt, e.ExpiresAt)
 }
 
-func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
+func TestPageHasTheNamesAndResultsOfAnswersOfTheCode(t *testing.T) {
 	t.Parallel()
 	page := text(t, "wire-contract.md")
 	row := func(what string) (names []string) {

@@ -185,6 +185,9 @@ var (
 	pythonNames  = regexp.MustCompile(`(?m)(?:def|class|as|for)\s+(\w+)|^\s*(?:self\.)?(\w+)(?::[^=\n]*)?\s*=[^=]`)
 	markdownCode = regexp.MustCompile("(?ms)^```.*?^```$|\\]\\([^)]*\\)|<[^>]*>")
 	codeSpan     = regexp.MustCompile("`[^`]*`|\\[\\S+\\]|\\w+://\\S+")
+	testName     = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]`)
+	wordEnd      = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	oneLetter    = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
 	nameParts    = regexp.MustCompile(`[A-Z][a-z]+|[_0-9]+`)
 )
 
@@ -243,7 +246,7 @@ func matchesOf(w privateWord, text string) [][]int {
 	})
 }
 
-// identifier checks the parts of a declared name.
+// identifier checks the parts of a declared name. The name of a test is read as a sentence.
 func (s *source) identifier(line int, name string) {
 	if strings.HasPrefix(s.path, "examples/07-test-your-tool/") { // about a help desk
 		return
@@ -251,6 +254,14 @@ func (s *source) identifier(line int, name string) {
 	if injectedFault := strings.Contains(strings.ToLower(name), "fault") && hasPrefix(s.path, injected); !injectedFault && isPrivateName(name) {
 		s.found = append(s.found, match{path: s.path, row: "name", line: line, text: name, write: "see the word list"})
 	}
+	if testName.MatchString(name) {
+		s.search(line, wordsOf(name))
+	}
+}
+
+// wordsOf separates the words of a name by spaces.
+func wordsOf(name string) string {
+	return wordEnd.ReplaceAllString(oneLetter.ReplaceAllString(strings.ReplaceAll(name, "_", " "), "$1 $2"), "$1 $2")
 }
 
 func isPrivateName(name string) bool {

@@ -29,12 +29,12 @@ var privateWords = []privateWord{
 	{row: "desk", hint: "desk", find: expr(`\bdesks?\b`), write: "host", example: "the desk of a call", except: []string{"examples/07-test-your-tool/", "internal/test/bench/payloads/"}},
 	{row: "blot", hint: "blot", find: expr(`\bblot(s|ted|ting)?\b`), write: "redact", example: "blots secrets"},
 	{
-		row: "nobody", hint: "body|whoever|whomever", find: expr(`\b(no|some|any|every)body\b|\bwho(m)?ever\b`),
+		row: "nobody", hint: "body|anyone|whoever|whomever", find: expr(`\b(no|some|any|every)body\b|\banyone\b|\bwho(m)?ever\b`),
 		write: "another worker, the caller, the owner; passive", example: "that nobody has answered",
-		allowed: expr(`^nobody ?$|"nobody"|_inbox\.nobody`), allowedExample: "nobody", // an id in tests
+		allowed: expr(`^(nobody|anyone) ?$|"nobody"|oneturn-anyone|_inbox\.nobody`), allowedExample: "nobody", // an id in tests
 	},
 	{row: "tell", hint: "tell|told", find: expr(`\b(tells?|told|telling)\b`), write: "report, notify, distinguish", example: "its tool is told so"},
-	{row: "say", hint: "say|said", find: expr(`\b(says|said|saying)\b`), write: "state, specify, return", example: "what the manifest says"},
+	{row: "say", hint: "say|said", find: expr(`\b(say|says|said|saying)\b`), write: "state, specify, return", example: "what the manifest says"},
 	{
 		row: "word", hint: "word", find: expr(`\b(no|the last|the|a|its) word (of|on|from|for|that)\b|\bin (one |its )?words?\b`),
 		write: "message, text, code", example: "no word from the service",
@@ -67,11 +67,11 @@ var privateWords = []privateWord{
 		row: "give_back", hint: " back", find: expr(`\b(gives?|gave|given|giving) (\w+ ){0,4}?back\b`),
 		write: "release, requeue, nak", example: "gives the message back",
 	},
-	{row: "hand_on", hint: "hand", find: expr(`\bhand(s|ed|ing)? (\w+ ){0,3}?(over|on)\b`), write: "pass", example: "hands the turn over"},
+	{row: "hand_on", hint: "hand", find: expr(`\bhand(s|ed|ing)? (\w+ ){0,3}?(over|on)\b|\bhands? (it|them|a|n|the) `), write: "pass", example: "hands the turn over"},
 	{
 		row: "letter", hint: "letter", find: expr(`\bletters?\b`), write: "dead letter", example: "every letter",
 		allowed: expr(`dead[ -]letters?|json:"letters"|letters? case|letters?,? (and )?(digits|numbers)`), allowedExample: "a dead letter",
-		only: []string{"cmd/turnctl/", "handlers/", "subjects/", "docs/operations.md", "docs/journal.md", "docs/wire-contract.md"},
+		only: []string{"cmd/turnctl/", "handlers/", "internal/deadletter/", "subjects/", "docs/operations.md", "docs/journal.md", "docs/wire-contract.md"},
 	},
 	{row: "at_once", hint: "at once", find: expr(`\bat once\b`), write: "immediately; at the same time", example: "ends at once"},
 	{row: "beside", hint: "beside", find: expr(`\bbeside\b`), write: "next to, with", example: "beside it"},

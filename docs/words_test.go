@@ -48,4 +48,7 @@ func TestEachRowOfTheWordListCanMatch(t *testing.T) {
 	for _, name := range []string{"defaultSize", "planeOf", "hostOf", "Untold"} {
 		require.False(t, isPrivateName(name), name)
 	}
+	s := &source{path: "a_test.go"}
+	s.identifier(1, "TestAnswersAreNoQuestions")
+	require.Len(t, s.found, 1)
 }

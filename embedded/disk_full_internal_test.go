@@ -32,7 +32,7 @@ func (q *quietly) String() string {
 	return q.b.String()
 }
 
-func TestStoreIsOpenedAnewWhenAFullDiskHasRoom(t *testing.T) {
+func TestStoreIsReopenedWhenAFullDiskHasRoom(t *testing.T) {
 	t.Parallel()
 	var log quietly
 	s, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", Store: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -60,7 +60,7 @@ func TestStoreIsOpenedAnewWhenAFullDiskHasRoom(t *testing.T) {
 	require.Equal(t, uint64(101), next)
 }
 
-func TestStoreOfAStoppedServerIsNotOpenedAnew(t *testing.T) {
+func TestStoreOfAStoppedServerIsNotReopened(t *testing.T) {
 	t.Parallel()
 	s, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", Store: t.TempDir()})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// serverLog hands the server's log lines to slog: quiet unless something is wrong. A fatal
+// serverLog passes the server's log lines to slog: quiet unless something is wrong. A fatal
 // line does not end the process; it ends Start.
 type serverLog struct {
 	log   *slog.Logger

@@ -35,7 +35,7 @@ func stream(t *testing.T, s *Server) jetstream.JetStream {
 	return js
 }
 
-func TestStoreThatWasStartedOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
+func TestStoreThatWasStartedOnAFullDiskContinuesWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var free atomic.Int64
@@ -81,7 +81,7 @@ func TestLimitThatWasGivenStays(t *testing.T) {
 	require.EqualValues(t, 1<<20, s.ns.Load().JetStreamConfig().MaxStore)
 }
 
-func TestStreamThatCannotBeOpenedIsNotMadeAnew(t *testing.T) {
+func TestStreamThatCannotBeOpenedIsNotRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var free atomic.Int64
@@ -115,7 +115,7 @@ func TestStreamThatCannotBeOpenedIsNotMadeAnew(t *testing.T) {
 	require.NoError(t, s.Reopen())
 }
 
-func TestFolderOfAStreamThatWasNeverMadeIsNoLoss(t *testing.T) {
+func TestFolderOfAStreamThatWasNeverMadeIsNotALoss(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jetstream", "$G", "streams", "S", "msgs"), 0o700))

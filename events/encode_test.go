@@ -176,7 +176,7 @@ func TestEncodeRefusesWhatNoReaderWouldAccept(t *testing.T) {
 	mustDecode(t, encode(t, events.KindToolResponse, deepest))
 }
 
-func TestEventsComeBackThroughTheirTypes(t *testing.T) {
+func TestEventsRoundTripThroughTheirTypes(t *testing.T) {
 	t.Parallel()
 	want := sampleResponse()
 	want.Kind = events.KindToolResponse

@@ -69,7 +69,7 @@ func TestNoTwoQuestionsOfACallShareAnID(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoIDOfAQuestionIsRefused(t *testing.T) {
+func TestInvalidIDOfAQuestionIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"", "/", "t", "t/", "/1", "t\n/1", "t/\x00", "t/" + strings.Repeat("x", events.MaxAskBytes+1), strings.Repeat("x", events.MaxCallIDBytes) + "/1",

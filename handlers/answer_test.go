@@ -219,7 +219,7 @@ func TestOneOfManyConcurrentAnswersIsAcceptedF28(t *testing.T) {
 	require.Equal(t, map[events.AnswerCode]int{events.AnswerAccepted: 1, events.AnswerReplayed: 3, events.AnswerConflict: 12}, codes)
 	ack := a.ack("1")
 	require.Equal(t, events.AckAccepted, ack.Status)
-	require.Contains(t, []string{"u", ""}, ack.UserID, "a message that came too late may close the question first, and does not say who answered")
+	require.Contains(t, []string{"u", ""}, ack.UserID, "a message that came too late may close the question first, and does not state who answered")
 	require.Equal(t, a.question("1"), ack.ToolCallID)
 }
 

@@ -234,7 +234,7 @@ func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestSnapshotAndStoredVariablesAreMergedByWhoChangedThemLast(t *testing.T) {
+func TestSnapshotAndStoredVariablesAreMergedByTheLastChange(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	v, ctx := k.Variables, t.Context()

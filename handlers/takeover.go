@@ -72,7 +72,7 @@ func (h *Handlers) continueParked(ctx context.Context, m *message, d idempotency
 // if that has taken it over, else nil.
 func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resume, d idempotency.Decision, event *events.StructuredOutputReady) inbound.Disposition {
 	t, call := turnOfClaim(m, e, d.Turn, event)
-	if call == nil { // whatever the headers say, it is never run
+	if call == nil { // whatever the headers are, it is never run
 		return h.endWithCode(t, d, events.CodeStateCorrupt)
 	}
 	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "action", d.Action.String(),

@@ -17,7 +17,7 @@ import (
 // may be older than its claim (cancel.go), and an unreadable record is never treated as old: it fails closed.
 //
 // Before that, with other data. With on_key_reuse: run this is a turn under a second key, the reused key, which the
-// fingerprint of the data completes. Which of the two keys a data runs under is chosen once, by creating the reuse record
+// fingerprint of the data completes. Which of the two keys the data runs under is chosen once, by creating the reuse record
 // before any claim of that data. The claim of the other data cannot decide it: it expires by itself, and then the plain key
 // is free again while a turn of this data may be running under the reused key.
 
@@ -64,7 +64,7 @@ func currentRecords(records []Record) []Record {
 // under the reused key, see [subjects.Key.Reuse].
 const OutcomePlainKey = "first"
 
-// KeyChoice is the key under which a data runs, as the reuse record ([subjects.Key.ReuseNote]) has it.
+// KeyChoice is the key under which the data of a turn runs, as the reuse record ([subjects.Key.ReuseNote]) has it.
 type KeyChoice struct {
 	Reused bool // the reused key, not the plain one
 
@@ -118,7 +118,7 @@ func (j *Journal) MoveToReusedKey(ctx context.Context, c Claim, chosen KeyChoice
 	return nil
 }
 
-// keyRecords are the records that decide the key of a data.
+// keyRecords are the records that decide the key of the data.
 type keyRecords struct {
 	fingerprint   string
 	record        *Record // the reuse record

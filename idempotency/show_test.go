@@ -30,7 +30,7 @@ func TestWhatIsShownAgainShowsNothingNew(t *testing.T) {
 	})
 }
 
-func TestSurfacesAreNoQuestions(t *testing.T) {
+func TestSurfacesAreNotQuestions(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	h := owner(t, s, "replay")

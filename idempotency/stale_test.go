@@ -149,7 +149,7 @@ func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 	return s.lied
 }
 
-var errTired = errors.New("the store does not say")
+var errTired = errors.New("the store does not answer")
 
 // staleOnce is a store whose next scan, after a record was created, gives the journal as it was at a sequence.
 type staleOnce struct {

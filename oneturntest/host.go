@@ -135,7 +135,7 @@ func CallTool[In, Out any](ctx context.Context, h *Host, fn func(context.Context
 	return memhost.CallTool(ctx, &h.memory, fn, in)
 }
 
-// start hands the settings of h to the memory of the turn.
+// start passes the settings of h to the memory of the turn.
 func (h *Host) start() error {
 	variables, err := object(h.Variables)
 	if err != nil {

@@ -131,7 +131,7 @@ func TestHostInterruptsAToolThatIsCalledAgainAfterItsLastAnswer(t *testing.T) {
 	require.ErrorContains(t, err, "ask a%2F1")
 }
 
-func TestVariablesOfTheHostAreThoseOfTheChat(t *testing.T) {
+func TestVariablesOfTheHostAreTheChats(t *testing.T) {
 	t.Parallel()
 	host := oneturntest.Host{Turn: "t1", Variables: map[string]any{"tries": 1, "old": true}}
 	count := func(ctx context.Context, fail bool) (string, error) {

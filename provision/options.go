@@ -55,7 +55,7 @@ const (
 	blobsMargin = 24 * time.Hour
 )
 
-// Options say what to provision. Zero fields take the defaults.
+// Options specify what to provision. Zero fields take the defaults.
 type Options struct {
 	// Space holds the names. Defaults to the names under [subjects.DefaultPrefix].
 	Space subjects.Space

@@ -53,7 +53,7 @@ func TestNoMessageIsEverGivenUpByTheServer(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAreRefusedAllAtOnce(t *testing.T) {
+func TestAllWrongOptionsAreRefusedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := provision.New(provision.Options{
 		AckWait: time.Millisecond, Pools: []string{"a.b"}, Replicas: 2, InMaxBytes: 5, DeadMaxBytes: -2,

@@ -27,7 +27,7 @@ func TestWhatGrowsInANearlyFullStoreLeavesRoomForTheEndsOfTurns(t *testing.T) {
 	require.Equal(t, set, set.Within(1<<30))
 }
 
-func TestGrowthIsThatOfTheStreamsAsTheyAre(t *testing.T) {
+func TestGrowthIsMeasuredFromTheStreamsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	space, err := subjects.New(subjects.DefaultPrefix)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStoreOfATieredAccountIsThatOfTheJournalsTier(t *testing.T) {
+func TestStoreOfATieredAccountIsTheJournalsTier(t *testing.T) {
 	t.Parallel()
 	tier := func(store uint64, limit int64) jetstream.Tier {
 		return jetstream.Tier{Store: store, Limits: jetstream.AccountLimits{MaxStore: limit}}

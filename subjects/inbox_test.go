@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func TestInboxesCannotBeGuessedAndDoNotRevealThoseOfTheConnection(t *testing.T) {
+func TestInboxesCannotBeGuessedAndDoNotRevealTheConnections(t *testing.T) {
 	t.Parallel()
 	space, err := subjects.New("oneturn")
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func ExampleToken() {
 
 var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9_=-]{1,64}$`)
 
-func TestTokenIsAlwaysOnePlainTokenAndComesBack(t *testing.T) {
+func TestTokenIsAlwaysOnePlainTokenAndRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-=*>. \x00a-z:]{0,90}`)).Draw(t, "id")
@@ -69,7 +69,7 @@ func TestUntokenRefusesWhatTokenNeverMakes(t *testing.T) {
 	}
 }
 
-func TestInboundSubjectComesBackAndStaysShort(t *testing.T) {
+func TestInboundSubjectRoundTripsAndStaysShort(t *testing.T) {
 	t.Parallel()
 	space, err := subjects.New("acme.oneturn")
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestParseInRefusesOtherSubjects(t *testing.T) {
 	}
 }
 
-func TestJournalKeysComeBack(t *testing.T) {
+func TestJournalKeysRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k := subjects.TurnKey(rapid.String().Draw(t, "app"), rapid.String().Draw(t, "chat"), rapid.String().Draw(t, "run"), rapid.String().Draw(t, "turn"))
@@ -209,7 +209,7 @@ func requireTokens(t *testing.T, subject string, tokens ...string) {
 	require.Equal(t, tokens, strings.Split(strings.Join(tokens, "."), "."), "a token holds a dot")
 }
 
-func TestRatesOfToolsAndTenantsHaveKeysOfTheirOwn(t *testing.T) {
+func TestRatesOfToolsAndTenantsHaveSeparateKeys(t *testing.T) {
 	t.Parallel()
 	s := space(t)
 	require.Equal(t, "A_B_LIMITS", s.LimitsBucket())

@@ -239,7 +239,7 @@ func (b *builder) spread() {
 	}
 }
 
-// checkDefaults reports defaults that do not fit. MozaiksAI hands them to the tool as they are, and
+// checkDefaults reports defaults that do not fit. MozaiksAI passes them to the tool as they are, and
 // so does [Model.Check]; null stands for "nothing given".
 func (b *builder) checkDefaults() {
 	for _, d := range b.order {

@@ -54,7 +54,7 @@ func (m members) bytes() []byte {
 	return b.Bytes()
 }
 
-// encode writes a value of the manifest. What JSON cannot say becomes null.
+// encode writes a value of the manifest. What JSON cannot express becomes null.
 func encode(v any) []byte {
 	out, err := events.AppendJSON(nil, v)
 	if err != nil {

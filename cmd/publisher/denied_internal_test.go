@@ -32,7 +32,7 @@ func restricted(t *testing.T) string {
 	return "nats://u:p@" + s.Addr().String()
 }
 
-func TestCommandNamesTheRightThatItLacksAtOnce(t *testing.T) {
+func TestCommandNamesTheRightThatItLacksImmediately(t *testing.T) {
 	t.Parallel()
 	url := restricted(t)
 	const turn = `{"kind":"structured_output_ready","agent":"A","model_name":"M","auto_tool_mode":true,"turn_idempotency_key":"t","structured_data":{},` +

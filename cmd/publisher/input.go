@@ -19,7 +19,7 @@ const (
 // byteOrderMark begins files that some programs of Windows write.
 const byteOrderMark = "\ufeff"
 
-// item is one event of an input, as it stands there, or what is wrong with it.
+// item is one event of an input, as it is written there, or what is wrong with it.
 type item struct {
 	line int // where it begins, from 1
 	body []byte

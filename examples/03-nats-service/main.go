@@ -50,7 +50,7 @@ func placeOrder(ctx context.Context, c *call, in order) (any, error) {
 			return map[string]any{"status": "cancelled", "message": "Nothing was ordered."}, nil
 		}
 	}
-	number := c.key()[:8] // the same for every run of this call: hand it to the shop
+	number := c.key()[:8] // the same for every run of this call: pass it to the shop
 	return map[string]any{"status": "success", "message": fmt.Sprintf("Ordered %d of %s.", in.Count, in.Item), "number": number}, nil
 }
 

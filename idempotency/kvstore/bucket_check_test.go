@@ -110,8 +110,8 @@ func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testin
 	require.Less(t, time.Since(begin), 10*time.Second)
 }
 
-// TestServerThatCannotBeReachedIsNoReasonToEnd: its records are still there when it can.
-func TestServerThatCannotBeReachedIsNoReasonToEnd(t *testing.T) {
+// TestWorkerDoesNotEndWhenTheServerCannotBeReached: its records are still there when it can.
+func TestWorkerDoesNotEndWhenTheServerCannotBeReached(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()

@@ -47,7 +47,7 @@ const checkPending = 100 * time.Millisecond
 
 // publisher publishes to JetStream and waits for acknowledgements at a third of the cost of
 // nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
-// the connection hands an acknowledgement directly to the waiting goroutine. Each use of a slot has
+// the connection passes an acknowledgement directly to the waiting goroutine. Each use of a slot has
 // a separate reply subject: while two servers both act as the leader, a record is
 // answered twice, refused by the one and stored by the other, in any order. An acknowledgement
 // decides whether a tool runs, so the subjects have a random part: only the server learns them.

@@ -7,7 +7,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Options say what a set-up is for.
+// Options specify what a set-up is for.
 type Options struct {
 	Space   subjects.Space
 	Tenants []string // ids, as app_id has them; at least one

@@ -25,9 +25,9 @@ const (
 	HeaderSubject  = "Oneturn-Subject"
 	HeaderSequence = "Oneturn-Sequence"
 	HeaderBlob     = "Oneturn-Blob"     // name of the blob that holds the bytes, if they are over 16 KiB
-	HeaderNotKept  = "Oneturn-Not-Kept" // why the bytes are neither in the letter nor in a blob
-	HeaderSize     = "Oneturn-Size"     // how many bytes the message had, if they are not in the letter
-	// HeaderSHA256 is the hash of bytes that are not in the letter. A private message has none: short
+	HeaderNotKept  = "Oneturn-Not-Kept" // why the bytes are neither in the dead letter nor in a blob
+	HeaderSize     = "Oneturn-Size"     // how many bytes the message had, if they are not in the dead letter
+	// HeaderSHA256 is the hash of bytes that are not in the dead letter. A private message has none: short
 	// secrets could be tried out against it.
 	HeaderSHA256 = "Oneturn-SHA256"
 	// HeaderLeftOut is how many of the message's own headers did not fit.

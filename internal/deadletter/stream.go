@@ -37,8 +37,8 @@ const (
 
 // Why a dead letter or its bytes were discarded: label of a metric.
 const (
-	discardedShare = "tenant_share" // newer letters of the same tenant and kind
-	discardedFull  = "stream_full"  // newer letters of anyone
+	discardedShare = "tenant_share" // newer dead letters of the same tenant and kind
+	discardedFull  = "stream_full"  // newer dead letters of any tenant
 	discardedBlobs = "blobs_full"   // its own bytes were refused
 )
 
@@ -69,7 +69,7 @@ func New(js jetstream.JetStream, space subjects.Space, blobs *store.Blobs, metri
 
 // Put stores a message as a dead letter of the tenant that its subject names: what the body claims was
 // not checked. The bytes of a private message are left out, more than 16 KiB are in a blob, and if
-// the blobs refuse them the letter has their hash and the reason. Storing the same message again
+// the blobs refuse them the dead letter has their hash and the reason. Storing the same message again
 // within the duplicate window stores nothing new.
 func (d *Stream) Put(ctx context.Context, m *inbound.Message, reason string, cause error) error {
 	letter := d.message(m, reason, cause)
@@ -102,7 +102,7 @@ func (d *Stream) message(m *inbound.Message, reason string, cause error) *nats.M
 	return &nats.Msg{Subject: d.space.DeadOf(m.Subject), Header: header, Data: m.Data}
 }
 
-// moveBytes takes the bytes out of a letter that must not or cannot hold them. It returns an error if
+// moveBytes takes the bytes out of a dead letter that must not or cannot hold them. It returns an error if
 // another try may store them.
 func (d *Stream) moveBytes(ctx context.Context, m *inbound.Message, letter *nats.Msg) error {
 	fits := len(m.Data) <= maxDeadLetter && letter.Size() <= d.blobs.MaxMessage()
@@ -129,8 +129,8 @@ func (d *Stream) moveBytes(ctx context.Context, m *inbound.Message, letter *nats
 	return nil
 }
 
-// putBlob stores the bytes of a message under one of the names that the letters on subject have. An
-// older letter that has the name loses its bytes.
+// putBlob stores the bytes of a message under one of the names that the dead letters on subject have. An
+// older dead letter that has the name loses its bytes.
 func (d *Stream) putBlob(ctx context.Context, subject string, m *inbound.Message) (string, error) {
 	app, kind, _ := d.space.ParseDead(subject)
 	name := subjects.DeadBlob(app, kind, m.Lease.Seq)
@@ -144,7 +144,7 @@ func (d *Stream) putBlob(ctx context.Context, subject string, m *inbound.Message
 	return name, err
 }
 
-// makesRoom returns why the server discards an older letter for this one, "" if it does not or if
+// makesRoom returns why the server discards an older dead letter for this one, "" if it does not or if
 // that is not known. Only the metric depends on it.
 func (d *Stream) makesRoom(ctx context.Context, letter *nats.Msg) string {
 	info, err := jsapi.Info(ctx, d.js.Conn(), d.space.DeadStream(), letter.Subject, 0)

@@ -70,7 +70,7 @@ func (b *letterBox) put(subject, body string, header nats.Header) {
 	}, "undecodable", errors.New(strings.Repeat("e", 2000))))
 }
 
-// newest is the last letter on a subject.
+// newest is the last dead letter on a subject.
 func (b *letterBox) newest(subject string) *jetstream.RawStreamMsg {
 	b.t.Helper()
 	m, err := b.stream.GetLastMsgForSubject(b.t.Context(), subject)
@@ -112,7 +112,7 @@ func TestFloodOfDeadLettersOfATenantDiscardsItsOwnOldestOnly(t *testing.T) {
 }
 
 // H23: see docs/faults.md.
-func TestLargeBytesOfDeadLettersAreInBlobsThatNewerLettersOfTheTenantTake(t *testing.T) {
+func TestLargeBytesOfDeadLettersAreInBlobsThatNewerDeadLettersOfTheTenantReuse(t *testing.T) {
 	t.Parallel()
 	b := newLetterBox(t, func(*provision.Options) {})
 	beta := strings.Repeat("b", 20<<10)
@@ -133,7 +133,7 @@ func TestLargeBytesOfDeadLettersAreInBlobsThatNewerLettersOfTheTenantTake(t *tes
 	for i := range uint64(flood) {
 		m, err := b.stream.GetMsg(t.Context(), 2+i)
 		require.NoError(t, err)
-		require.Equal(t, i >= flood-subjects.DeadBlobs, held(m), "letter %d of %d", i, flood)
+		require.Equal(t, i >= flood-subjects.DeadBlobs, held(m), "dead letter %d of %d", i, flood)
 	}
 	objects, err := b.blobs.List(t.Context())
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestDeadLetterWhoseBytesAreRefusedKeepsTheirHashAndTheReason(t *testing.T) 
 	require.Equal(t, 1, b.discarded("blobs_full"))
 }
 
-func TestLargestDeadLetterIsNoLargerThanItsShareCounts(t *testing.T) {
+func TestLargestDeadLetterIsAtMostAsLargeAsItsShareCounts(t *testing.T) {
 	t.Parallel()
 	b := newLetterBox(t, func(*provision.Options) {})
 	headers := nats.Header{"X-Large": {strings.Repeat("h", 8<<10-20)}, "X-More": {strings.Repeat("h", 40<<10)}}

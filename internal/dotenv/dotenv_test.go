@@ -30,7 +30,7 @@ func TestFilesAreReadAsPythonDotenvReadsThem(t *testing.T) {
 	}
 }
 
-func TestByteOrderMarkIsNoPartOfTheFirstName(t *testing.T) {
+func TestByteOrderMarkIsNotPartOfTheFirstName(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, map[string]string{"A": "b"}, read(t, "\ufeffA=b\n"))
 }

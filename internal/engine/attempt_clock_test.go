@@ -118,7 +118,7 @@ func (a asksFirst) Invoke(ctx context.Context, call *tools.Call) (tools.Result, 
 	return a.queue.Invoke(ctx, call)
 }
 
-func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
+func TestTwoConcurrentWaitsStopTheClockOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {

@@ -224,7 +224,7 @@ type badError struct{}
 
 func (badError) Error() string { panic("bad") }
 
-func TestStopBetweenAttemptsIsNoOutcomeOfTheTool(t *testing.T) {
+func TestStopBetweenAttemptsIsNotAnOutcomeOfTheTool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("draining")

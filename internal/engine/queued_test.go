@@ -45,7 +45,7 @@ func takes(d time.Duration) func(context.Context, *tools.Call) error {
 	return func(ctx context.Context, _ *tools.Call) error { return passes(ctx, d) }
 }
 
-func TestWaitingInAQueueIsNoPartOfTheTimeout(t *testing.T) {
+func TestWaitingInAQueueIsNotPartOfTheTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		run := func(q *queue) engine.Outcome {

@@ -40,7 +40,7 @@ func (g *gate) Wait(ctx context.Context, tool, tenant string, _ target.Limits) (
 
 var one = target.Limits{Tool: target.Limit{Concurrency: 1}}
 
-func TestWaitingForALimitIsNoPartOfTheTimeout(t *testing.T) {
+func TestWaitingForALimitIsNotPartOfTheTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, waits := &gate{after: time.Hour}, []bool{}
@@ -84,7 +84,7 @@ func TestCallThatMayNotBeginIsNotEntered(t *testing.T) {
 	})
 }
 
-func TestLimitIsGivenBackWhenTheToolIsLeftBehindOrFails(t *testing.T) {
+func TestLimitIsReleasedWhenTheToolIsAbandonedOrFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
@@ -262,7 +262,7 @@ func TestToolSetsThePauseBeforeItIsTriedAgain(t *testing.T) {
 		require.Equal(t, "the answer did not come", o.Content)
 
 		l = inLab(t, fails(tools.Retryable(context.DeadlineExceeded)))
-		require.Equal(t, 2, l.run("").Attempts, "of dialing, say")
+		require.Equal(t, 2, l.run("").Attempts, "for example of dialing")
 	})
 }
 

@@ -88,7 +88,7 @@ func TestGuardThatPanicsOrFailsRefuses(t *testing.T) {
 	require.Equal(t, "a guard refuses the call", words(t, guards.AdmitInput(t.Context(), []guards.Guard{blank}, call(t, `{}`))))
 }
 
-func TestEndOfTheCallIsNoRefusal(t *testing.T) {
+func TestEndOfTheCallIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("draining")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -59,7 +59,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-func TestOrdinaryValuesAreNoSecrets(t *testing.T) {
+func TestOrdinaryValuesAreNotSecrets(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "sk-8", "risk-averse-people-are-everywhere-here", "the PRIVATE KEY----- of nothing", "AKIA is a prefix", "ghost_writers_are_not_tokens_at_all_really",

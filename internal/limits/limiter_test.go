@@ -141,7 +141,7 @@ func TestWorkersShareARate(t *testing.T) {
 	}
 }
 
-func TestCallsOfASlowStoreDoNotBeginAtOnce(t *testing.T) {
+func TestCallsOfASlowStoreDoNotBeginTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newShared()

@@ -83,7 +83,7 @@ func TestSearchIsBounded(t *testing.T) {
 	require.Equal(t, "near", nearest.Of("word", many, anything))
 }
 
-func TestBytesThatAreNoTextAreComparedLikeOthers(t *testing.T) {
+func TestBytesThatAreNotTextAreComparedLikeOthers(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a\xffb", nearest.Of("a\xfeb", []string{"a\xffb"}, within(1)))
 }

@@ -29,7 +29,7 @@ func TestStepIsReadOrStoredByItsValue(t *testing.T) {
 	require.Equal(t, "null", string(stored.Value))
 }
 
-func TestWhatIsNoOperationIsAnError(t *testing.T) {
+func TestInvalidOperationIsAnError(t *testing.T) {
 	t.Parallel()
 	var reader operation.Reader
 	for kind, body := range map[string]string{"steal": `{}`, "ask": `[]`, "show": `{"name":1}`, "progress": `x`, "dismiss": ``} {

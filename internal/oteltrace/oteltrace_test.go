@@ -135,7 +135,7 @@ func TestTextsOfToolsAreReportedOnRequestOnly(t *testing.T) {
 	require.Contains(t, s.lines, "tool.invoke.fail tool_name=greet attempt=1 err=no Ada")
 }
 
-func TestTraceparentThatIsNoneIsNoParent(t *testing.T) {
+func TestInvalidTraceparentIsNotAParent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", parent + "0", "00-" + "zz" + parent[5:], "00-0af7651916cd43dd8448eb211c80319c-zzad6b7169203331-01"} {
 		s := do(t, text, false, func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, nil })

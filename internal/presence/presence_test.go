@@ -35,7 +35,7 @@ func TestOneCheckThatFindsNothingProvesNothing(t *testing.T) {
 	})
 }
 
-func TestObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
+func TestRecreatedObjectIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	w := presence.New("stream S", errTest)
 	require.False(t, w.Known())

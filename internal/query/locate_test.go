@@ -73,7 +73,7 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 }
 
 // Both turns have asked a question with the same id in their calls.
-func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
+func TestQuestionOfAUsedKeyIsNotFoundInTheFirstTurnOfItsRun(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))

@@ -88,7 +88,7 @@ func TestNamesOfEntriesAreSecretsUnlessTheyReadLikeFields(t *testing.T) {
 	require.JSONEq(t, `{"api_key":"[secret]","[secret]":"[secret]"}`, string(all.JSON(json.RawMessage(`{"api_key":"a","sk-abcdef":"b"}`))))
 }
 
-func TestWordsOfTheQuestionAreNoSecrets(t *testing.T) {
+func TestWordsOfTheQuestionAreNotSecrets(t *testing.T) {
 	t.Parallel()
 	s := withAnswer(t, map[string]any{"service": "openai", "agent_message_id": "8d7f-1", "data": map[string]any{"key": "swordfish"}},
 		`{"services":["openai","anthropic"],"agent_message":"Please"}`)

@@ -118,7 +118,7 @@ func TestHostLetsNothingOfASecretAnswerOut(t *testing.T) {
 	}
 }
 
-func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
+func TestStepsAfterASecretAnswerAreSealedAndReturnWhole(t *testing.T) {
 	t.Parallel()
 	host, r, call, _ := guarded(t, secrets.NewKey())
 	plain, err := host.StoreStep(t.Context(), "before", []byte(`1`))

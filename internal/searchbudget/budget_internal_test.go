@@ -44,7 +44,7 @@ func TestTenantSearchesForATenthOfTheTimeAndWaitsForItself(t *testing.T) {
 	})
 }
 
-func TestSearchesOfATenantThatComeAtOnceUseOneBudget(t *testing.T) {
+func TestConcurrentSearchesOfATenantUseOneBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 100 * time.Millisecond

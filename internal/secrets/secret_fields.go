@@ -22,7 +22,7 @@ var (
 		"password", "passwd", "passphrase", "passcode", "secret", "secure", "mask", "obscur", "conceal", "sensitive", "redact",
 		"writeonly", "noecho", "hideinput", "inputhidden", "hidetext", "hiddentext", "textsecurity",
 	}
-	// namesOfKinds end the names of entries that say what a field is: type: password.
+	// namesOfKinds end the names of entries that specify what a field is: type: password.
 	namesOfKinds = []string{
 		"type", "format", "widget", "mode", "variant", "control", "component", "element", "kind", "field", "input", "keyboard",
 		"autocomplete", "autofill", "autofillhint", "autofillhints", "inputhints", "methodhints", "style", "scope", "purpose", "interface",
@@ -36,7 +36,7 @@ var (
 		"password", "passwd", "passphrase", "passcode", "secret", "obscur", "masked", "conceal", "sensitive", "redact", "noecho", "hiddentext",
 		"securefield", "securetext", "secureinput", "secureentry", "securestring", "onetimecode", "securitycode", "inputotp", "otpinput",
 	}
-	// wholeKinds are such kinds, too, and say something else as a part.
+	// wholeKinds are such kinds, too, and mean something else as a part.
 	wholeKinds = []string{"secure", "otp", "smsotp", "cccsc"}
 	// onWords set a mark.
 	onWords = []string{

@@ -18,7 +18,7 @@ func AsksAs(component string, documents ...[]byte) bool {
 // Asks reports whether the payload or the schema of a question asks for a secret: whether it, or
 // the spec of a field anywhere in it, is marked as one (maskInput, password, secret, obscureText,
 // secureTextEntry, writeOnly and the like are set), or is of a kind such as password (type, format,
-// widget, inputType, echoMode, style and the like say so). Marks count in tags of markup, in JSON
+// widget, inputType, echoMode, style and the like specify it). Marks count in tags of markup, in JSON
 // within a text, and as entries of a list of names and values, too. Case and everything but letters
 // and digits do not matter, and letters of other alphabets count as what they look like.
 //

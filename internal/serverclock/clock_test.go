@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/internal/serverclock"
 )
 
-func TestTimeIsThatOfTheServerHoweverWrongTheProcessIs(t *testing.T) {
+func TestTimeIsTheServersHoweverWrongTheProcessIs(t *testing.T) {
 	t.Parallel()
 	server := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, skew := range map[string]time.Duration{"exact": 0, "a day ahead": 24 * time.Hour, "hours late": -5 * time.Hour} {

@@ -186,7 +186,7 @@ func TestToolsThatAreTrustedAreAskedUntilTheyHaveReportedTheirEffect(t *testing.
 	require.NoError(t, r.close(t.Context()))
 }
 
-func TestDifferentTargetsHaveInvokersOfTheirOwn(t *testing.T) {
+func TestDifferentTargetsHaveSeparateInvokers(t *testing.T) {
 	t.Parallel()
 	output := []*bindings.Binding{
 		{Target: &target.Agent{ID: "a", Completions: &target.Completions{URL: "https://x"}}},

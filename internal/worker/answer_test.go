@@ -184,9 +184,9 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 	requireDrained(t, s)
 }
 
-// TestManyQuestionsThatExpireInOneSecondPassAtOnce measures how fast ends of questions go from
+// TestManyQuestionsThatExpireInOneSecondPassTogether measures how fast ends of questions go from
 // their schedules to the workers' queue.
-func TestManyQuestionsThatExpireInOneSecondPassAtOnce(t *testing.T) {
+func TestManyQuestionsThatExpireInOneSecondPassTogether(t *testing.T) {
 	t.Parallel()
 	const questions = 10_000
 	s := server(t)

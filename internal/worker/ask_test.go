@@ -90,7 +90,7 @@ func TestQuestionThatIsAnsweredSoonIsAnsweredInMemory(t *testing.T) {
 	requireDrained(t, s)
 }
 
-func TestParkedTurnGoesOnInAnotherWorker(t *testing.T) {
+func TestParkedTurnResumesInAnotherWorker(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	ask := func(ctx context.Context) (string, error) {
@@ -129,7 +129,7 @@ func TestParkedTurnGoesOnInAnotherWorker(t *testing.T) {
 	requireDrained(t, s)
 }
 
-func TestWorkerThatDrainsParksWhatWaitsAndEndsAtOnce(t *testing.T) {
+func TestWorkerThatDrainsParksWhatWaitsAndEndsImmediately(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	config := questioner(oneturn.Idempotent, whoAreYou)

@@ -156,7 +156,7 @@ func TestAckWaitIsNotLoweredUnderARunningWorker(t *testing.T) {
 }
 
 // F26: see docs/faults.md.
-func TestDrainGivesBufferedTurnsBackWhileItsToolsRun(t *testing.T) {
+func TestDrainReleasesBufferedTurnsWhileItsToolsRun(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	s.Provision(func(o *provision.Options) { o.AckWait = 30 * time.Second })

@@ -262,8 +262,8 @@ func TestIdempotentToolRunsAgainWhenItsWorkerIsKilledInsideIt(t *testing.T) {
 	require.Equal(t, 2, p.count("enter", "t"))
 }
 
-// F26: TestDrainLetsShortToolsFinishAndHandsTheOthersOn is rule 15 of docs/journal.md.
-func TestDrainLetsShortToolsFinishAndHandsTheOthersOn(t *testing.T) {
+// F26: TestDrainLetsShortToolsFinishAndReleasesTheOthers is rule 15 of docs/journal.md.
+func TestDrainLetsShortToolsFinishAndReleasesTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, effect string
@@ -350,7 +350,7 @@ func running(t *testing.T, s *oneturntest.Server, turn string) bool {
 }
 
 // F03: see docs/faults.md.
-func TestPausedOwnerThatComesBackStoresNothing(t *testing.T) {
+func TestPausedOwnerThatContinuesStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	p := newPool(t, s, "idempotent")

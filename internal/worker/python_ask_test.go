@@ -145,7 +145,7 @@ func (a *asking) noted() string {
 	return strings.Join(strings.Fields(string(data)), " ")
 }
 
-func TestPythonToolThatAsksGoesOnInAnotherWorkerAfterItWasParked(t *testing.T) {
+func TestPythonToolThatAsksResumesInAnotherWorkerAfterItWasParked(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, time.Hour) // a run may be parked between the questions of a gather, this one is not
 	stop := a.work()

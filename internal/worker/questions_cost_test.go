@@ -13,7 +13,7 @@ import (
 
 // The server goes through all that lies between when it searches a stream for the next message of a
 // subject, and stores nothing meanwhile.
-func TestWaitsOfATenantHaveNothingSearchedAmongThoseOfOthers(t *testing.T) {
+func TestQuestionsOfATenantAreFoundWithoutSearchingOthers(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	of := func(app, chat string) oneturn.TurnID {

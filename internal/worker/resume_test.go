@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-func TestAnyoneMayAskForAResumeAndItDoesNothingToATurnThatRuns(t *testing.T) {
+func TestResumeFromAnySenderDoesNothingToATurnThatRuns(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	entered, release := make(chan struct{}, 4), make(chan struct{})
@@ -105,7 +105,7 @@ func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
 	require.Empty(t, entered)
 }
 
-func TestHostileDueAndResumeMessagesAreDeadLettersAndSweepsGoOn(t *testing.T) {
+func TestHostileDueAndResumeMessagesAreDeadLettersAndSweepsContinue(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	o := newOrphan(t, s, "t", "idempotent")

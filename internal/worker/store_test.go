@@ -75,9 +75,9 @@ func records(t *testing.T, s *oneturntest.Server) uint64 {
 	return stream.CachedInfo().State.Msgs
 }
 
-// TestWorkerGoesOnWhenItsServerOpensItsStoreAnew: as an embedded server does when a full disk
+// TestWorkerContinuesWhenItsServerReopensItsStore: as an embedded server does when a full disk
 // has room again. Every turn that was accepted ends once, and the worker does not.
-func TestWorkerGoesOnWhenItsServerOpensItsStoreAnew(t *testing.T) {
+func TestWorkerContinuesWhenItsServerReopensItsStore(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	w := start(t, s, greeter())

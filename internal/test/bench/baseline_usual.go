@@ -24,7 +24,7 @@ type usualFlow struct {
 // claimsBucket holds the claims of the usual flow.
 const claimsBucket = "BENCH_CLAIMS"
 
-// What the claims say.
+// The contents of the claims.
 const (
 	claimed   = `{"status":"claimed","owner":"bench"}`
 	completed = `{"status":"completed","owner":"bench"}`

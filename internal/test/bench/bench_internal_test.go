@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	oneturntest.VerifyNoLeaks(m)
 }
 
-func TestBriefRunPrintsEachFigureBesideItsBaselinesWithItsTier(t *testing.T) {
+func TestBriefRunPrintsEachFigureNextToItsBaselinesWithItsTier(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var out bytes.Buffer
@@ -122,7 +122,7 @@ func TestTableOfGrowthTakesItsPlaceInTheDocument(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(page), "```\n<!-- end: growth -->\nafter\n"), string(page))
 }
 
-func TestAimIsMetOrMissedBesideItsFigure(t *testing.T) {
+func TestAimIsMetOrMissedNextToItsFigure(t *testing.T) {
 	t.Parallel()
 	row := growthRow{Value: 3}.comparedWith("raw", 2)
 	require.Equal(t, "1.50", row.ratio())
@@ -197,7 +197,7 @@ func TestRatiosComeFromPairsOfOneRepeat(t *testing.T) {
 	require.Nil(t, rows[0].VsUsual)
 }
 
-func TestResponseThatIsNoSuccessFailsTheMeasurement(t *testing.T) {
+func TestUnsuccessfulResponseFailsTheMeasurement(t *testing.T) {
 	t.Parallel()
 	p, err := loadPayload("flat")
 	require.NoError(t, err)

@@ -128,7 +128,7 @@ func handedAt(event []byte) (time.Time, error) {
 	number, _ := object["at"].(json.Number)
 	at, err := number.Int64()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("a response does not say when its tool had the answer: %w", err)
+		return time.Time{}, fmt.Errorf("a response does not state when its tool had the answer: %w", err)
 	}
 	return time.Unix(0, at), nil
 }

@@ -92,7 +92,7 @@ func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Dur
 	}
 }
 
-// end stops to read and to say anything.
+// end stops to read and to report.
 func (p *person) end() {
 	p.read.Stop()
 	p.stop()
@@ -108,7 +108,7 @@ func (p *person) take() []oneturntest.SentAnswer {
 	return answers
 }
 
-// answered waits until all turns that ask have ended, or the checker has something to say.
+// answered waits until all turns that ask have ended, or the checker has something to report.
 func (r *rig) answered() {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)

@@ -57,7 +57,7 @@ func workerScenarios() []scenario {
 }
 
 // crashLoop publishes what no worker can read, and turns whose tool kills its worker: the
-// former end as dead letters, the latter as effects say, and the rest continues.
+// former end as dead letters, the latter as effects specify, and the rest continues.
 func crashLoop(r *rig) {
 	at := r.strike("poison, and tools that kill their worker")
 	for i, body := range []string{"", "null", "[]", "{", `{"type":"chat.structured_output_ready","data":{"auto_tool_mode":true}}`, "\xff\xfe", `{"type":"chat.unknown","data":{}}`} {

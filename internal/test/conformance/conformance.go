@@ -96,7 +96,7 @@ func Run(t *testing.T, kind Kind) {
 	t.Run(kind.Name, func(t *testing.T) {
 		t.Parallel()
 		for what, why := range kind.Cannot {
-			require.NotEmpty(t, why, "say why %s cannot %s", kind.Name, what)
+			require.NotEmpty(t, why, "state why %s cannot %s", kind.Name, what)
 		}
 		notes := t.TempDir()
 		if kind.Close != nil {

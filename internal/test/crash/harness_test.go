@@ -82,7 +82,7 @@ func (r *rig) strikes() string { return filepath.Join(r.dir, fileStrikes) }
 func (r *rig) log() string     { return filepath.Join(r.dir, "log") }
 func (r *rig) metrics() string { return filepath.Join(r.dir, "metrics") }
 
-// publish hands n turns of each effect to the workers.
+// publish sends n turns of each effect to the workers.
 func (r *rig) publish(n int, effects []string, millis int, vars bool) {
 	r.t.Helper()
 	for range n {

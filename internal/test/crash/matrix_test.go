@@ -118,7 +118,7 @@ func (r *rig) kill(c cell, n, workers int) {
 }
 
 // feed publishes turns until the process has died of its failpoint, or for a while: what it
-// waits for, say the turns of dead workers, may have run out.
+// waits for, for example the turns of dead workers, may have run out.
 func (r *rig) feed(p *process, effects func() []string, vars bool) {
 	r.t.Helper()
 	begin := time.Now()
@@ -229,7 +229,7 @@ func TestZombieThatIsContinuedWhileTheNextOwnerRuns(t *testing.T) {
 
 // F05: an owner whose heartbeats are lost on their way continues while its messages are
 // delivered again and again.
-func TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost(t *testing.T) {
+func TestToolRunsAsOftenAsItsEffectAllowsWhenHeartbeatsAreLost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const mute = failpoint.Heartbeat + "=drop_req@*"

@@ -119,9 +119,9 @@ func TestMatrixOfPythonToolsThatAsk(t *testing.T) {
 	}
 }
 
-// F01: TestReplayToolWhoseWorkerDiesBehindItsLastAnswerIsInterrupted kills the worker between the last answer and the
+// F01: TestReplayToolWhoseWorkerDiesAfterItsLastAnswerIsInterrupted kills the worker between the last answer and the
 // end of the tool, fifty times in a full run: what the tool did with the answers may have happened.
-func TestReplayToolWhoseWorkerDiesBehindItsLastAnswerIsInterrupted(t *testing.T) {
+func TestReplayToolWhoseWorkerDiesAfterItsLastAnswerIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, parked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {

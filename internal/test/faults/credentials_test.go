@@ -166,7 +166,7 @@ func (k *keyring) do(c *oneturn.Client, key string) {
 }
 
 // F24: the credentials of a worker expire while it runs. The file holds new ones by then: it reconnects with them and continues.
-func TestWorkerGoesOnWithRenewedCredentialsWhenTheOldOnesExpire(t *testing.T) {
+func TestWorkerContinuesWithRenewedCredentialsWhenTheOldOnesExpire(t *testing.T) {
 	t.Parallel()
 	k, r := newKeyring(t), newRig(t)
 	c := k.publisher()

@@ -33,7 +33,7 @@ func (r *rig) confirm(effect string) oneturn.Tool {
 
 // F29: 1,500 questions are open, and the consumer lets 1,000 messages be in the hands of workers.
 // New turns flow, while the questions are asked and after it; answers are taken. (At what rate is
-// for the bench to say: here other tests take the machine.)
+// for the bench to measure: here other tests take the machine.)
 func TestManyOpenQuestionsDoNotStopOtherTurns(t *testing.T) {
 	t.Parallel()
 	const open, pending, publishers, answered = 1500, 1000, 3, 40

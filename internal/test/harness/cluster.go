@@ -269,7 +269,7 @@ func whole(cluster *jetstream.ClusterInfo, size int) bool {
 	return !slices.ContainsFunc(cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current })
 }
 
-// Name returns the name of the server, as it stands in the cluster's information.
+// Name returns the name of the server, as it is in the cluster's information.
 func (n *Node) Name() string { return n.config.Name }
 
 // URL returns the address for clients.

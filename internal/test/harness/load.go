@@ -30,7 +30,7 @@ type LoadOptions struct {
 	Rate int // turns a second
 	// Turn makes the nth turn and returns what is expected of it.
 	Turn func(n int) (*oneturn.Turn, oneturntest.Accepted)
-	// Publish hands a turn to the inbound stream and returns nil once that is acknowledged.
+	// Publish passes a turn to the inbound stream and returns nil once that is acknowledged.
 	Publish func(ctx context.Context, t *oneturn.Turn) error
 	// Wait bounds one publish. Defaults to 2 s.
 	Wait time.Duration

@@ -16,7 +16,7 @@ import (
 )
 
 // It runs alone, before the parallel tests begin.
-func TestWhatIsLeftBehindIsSeen(t *testing.T) { //nolint:paralleltest // measures the process
+func TestAbandonedResourcesAreFound(t *testing.T) { //nolint:paralleltest // measures the process
 	before, err := harness.Use()
 	require.NoError(t, err)
 	settled := func(limit time.Duration) []oneturntest.Violation {

@@ -60,7 +60,7 @@ func (c Canaries) traces() []string {
 }
 
 // Files returns the files under a folder that hold a canary, see [Canaries.Within]: of the store
-// of a server that has stopped, say.
+// of a server that has stopped, for example.
 func (c Canaries) Files(dir string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func (c Canaries) Files(dir string) ([]string, error) {
 }
 
 // Check is invariant I9: no canary is in the headers of records, in what oneturn writes into
-// the headers of dead letters, or in the given texts, say "log" and "metrics". The facts may be
+// the headers of dead letters, or in the given texts, for example "log" and "metrics". The facts may be
 // nil. The bodies of records and dead letters are the data itself and are not looked at; a
 // sender's own headers travel with its dead letter and are its own.
 func (c Canaries) Check(f *oneturntest.Facts, texts map[string]string) []oneturntest.Violation {

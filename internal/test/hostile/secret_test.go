@@ -35,7 +35,7 @@ const secretManifest = `tools:
 - {name: py_fail, agent: PyFail, file: tools/t.py, function: py_fail, effect: replay}
 `
 
-// secretTools say the secret wherever a tool can say something.
+// secretTools write the secret wherever a tool can write something.
 const secretTools = `
 import base64, json, sys, threading
 import oneturn
@@ -184,7 +184,7 @@ func (l *lab) dump(stream string) string {
 }
 
 // TestH22SecretAnswerIsNowhereOnceItIsHandled asks people for secrets in tools of both languages
-// that say them wherever they can, parks, resumes, refuses wrong answers, lets the worker die in
+// that write them wherever they can, parks, resumes, refuses wrong answers, lets the worker die in
 // between, and looks for the secret in all that is left: streams, logs, metrics, events, files.
 func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	t.Parallel()

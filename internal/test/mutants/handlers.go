@@ -29,7 +29,7 @@ func handlers() []Fault {
 				From: `if h.Journal.RecentlyEnded(t.ref, h.Now()) {`,
 				To:   `if h.Journal.RecentlyEnded(t.ref, h.Now()) || planted("msgid_decides") && h.seenMsgID(m) {`,
 			}},
-			CaughtBy: []string{Sim, "crash:^TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost$"},
+			CaughtBy: []string{Sim, "crash:^TestToolRunsAsOftenAsItsEffectAllowsWhenHeartbeatsAreLost$"},
 		},
 		{
 			Name: "takeover_runs_binding", Breaks: "enters, in a takeover, the tool that the manifests bind today",

@@ -23,7 +23,7 @@ func TestEveryFaultFitsTheSource(t *testing.T) {
 	require.NotContains(t, points, "idempotency/planted.go")
 }
 
-func TestFaultsHaveNamesOfTheirOwnAndTestsThatFindThem(t *testing.T) {
+func TestFaultsHaveUniqueNamesAndTestsThatFindThem(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, f := range mutants.All() {

@@ -59,7 +59,7 @@ type response struct {
 		Error        json.RawMessage `json:"error"` // of a provider of the endpoint
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
-	Error json.RawMessage `json:"error"` // some say so with status 200
+	Error json.RawMessage `json:"error"` // some report it with status 200
 }
 
 // Complete continues the conversation. Errors are *[events.Error], retryable by the rules of package tools.

@@ -125,7 +125,7 @@ func TestServerThatCannotBeReachedIsRetryable(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMCPServerIsCalledSo(t *testing.T) {
+func TestEndpointThatIsNotAnMCPServerIsReported(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/page" {

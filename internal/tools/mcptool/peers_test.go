@@ -178,7 +178,7 @@ func TestServersOfOlderAndLooserKindsAreUsable(t *testing.T) {
 	}
 }
 
-func TestAnswersThatCannotBeReadFailAtOnceWithTheReason(t *testing.T) {
+func TestAnswersThatCannotBeReadFailImmediatelyWithTheReason(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"peer future": `it speaks the protocol version "2099-01-01"`, "peer nan": "it has NaN where a value is expected",

@@ -166,7 +166,7 @@ func TestFailureIsBoundedAndOnOneLine(t *testing.T) {
 	}
 	to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{text("first\r\nsecond"), text(string(long))}, Meta: mcp.Meta{
-			mcptool.MetaCode: "interrupted", // no server's to say
+			mcptool.MetaCode: "interrupted", // not for a server to set
 		}}, nil
 	})
 	err := fails(t, opened(t, to, mcptool.Options{}), `{}`, events.CodeToolError)

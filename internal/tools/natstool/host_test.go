@@ -330,7 +330,7 @@ func (d *weary) Progress(context.Context, tools.Progress) error {
 	return nil
 }
 
-func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
+func TestServiceThatReportsItsProgressHasAnswered(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	words := make(chan *nats.Msg, 1)

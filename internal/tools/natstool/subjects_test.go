@@ -149,7 +149,7 @@ func TestKnownServiceIsNotCalledAtAnotherSubjectUntilARestart(t *testing.T) {
 }
 
 // TestEndpointWithASubjectIsDescribedByTheServiceOfThatNameAlone: a service that hears the question
-// to all services cannot say that the tool of another one has no effect.
+// to all services cannot state that the tool of another one has no effect.
 func TestEndpointWithASubjectIsDescribedByTheServiceOfThatNameAlone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

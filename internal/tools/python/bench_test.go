@@ -27,7 +27,7 @@ func benchmarkCall(b *testing.B, function string) {
 	}
 }
 
-func BenchmarkWarmAsyncCallsAtOnce(b *testing.B) {
+func BenchmarkConcurrentWarmAsyncCalls(b *testing.B) {
 	k := newKit(b, python.Options{}, "WF/tools/t.py", echo)
 	tool := k.pool.Tool("WF", "t.py", "aecho")
 	call := newCall(b, "aecho", `{"text":"hello"}`)

@@ -122,7 +122,7 @@ func TestAlternativesOfAUnionDoNotBuildTheSameValueAgain(t *testing.T) {
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-func TestCallsBesideOneWithCostlyArgumentsRunOn(t *testing.T) {
+func TestCallsContinueWhileCostlyArgumentsAreBuilt(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{LoadTimeout: 10 * time.Second, Grace: time.Second}, "WF/tools/t.py",
 		costly+hostile+"async def asearch(x: Filter): pass\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// One process as its calls see it: call hands it a call, wait returns how the call ends, deliver takes the frames
+// One process as its calls see it: call passes it a call, wait returns how the call ends, deliver takes the frames
 // of the process, finish ends a call and releases the reservation.
 
 const (

@@ -77,9 +77,9 @@ func TestDecoratedFunctionsGetWhatTheirSignatureAsks(t *testing.T) {
 	}
 }
 
-// TestContextReachesAFunctionBehindADecoratorThatShowsNothing: the worker has read that the function
+// TestContextReachesAFunctionWithADecoratorThatShowsNothing: the worker has read that the function
 // names it.
-func TestContextReachesAFunctionBehindADecoratorThatShowsNothing(t *testing.T) {
+func TestContextReachesAFunctionWithADecoratorThatShowsNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 def registered(function):

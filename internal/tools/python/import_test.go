@@ -113,7 +113,7 @@ async def caught():
 	require.Equal(t, "true", k.value("late", `{}`))
 }
 
-func TestModuleBesideTheWorkflowsWinsOverItsStandIn(t *testing.T) {
+func TestModuleNextToTheWorkflowsWinsOverItsStandIn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{},
 		"../core/workflow/ui_tools.py", "def use_ui_tool(): return 'real'\n",

@@ -63,9 +63,9 @@ func TestFunctionsRunOnTheMainThreadWhereTheirFileWasImported(t *testing.T) {
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-// TestCallsGoOnWhileOthersOfTheirProcessWaitForAPerson, sync and async ones, whichever has the main
+// TestCallsContinueWhileOthersOfTheirProcessWaitForAPerson, sync and async ones, whichever has the main
 // thread.
-func TestCallsGoOnWhileOthersOfTheirProcessWaitForAPerson(t *testing.T) {
+func TestCallsContinueWhileOthersOfTheirProcessWaitForAPerson(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, oneturn, time

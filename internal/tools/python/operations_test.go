@@ -92,7 +92,7 @@ func TestFunctionsOfOneturnWorkInSyncAndAsyncTools(t *testing.T) {
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-func TestStepsAreEnteredOnceAndComeBackAsJSON(t *testing.T) {
+func TestStepsAreEnteredOnceAndReturnJSON(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import oneturn

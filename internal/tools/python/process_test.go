@@ -236,7 +236,7 @@ func TestCrashHurtsOnlyItsOwnProcess(t *testing.T) {
 	require.NoError(t, <-other)
 }
 
-func TestSyncToolsMayRunALoopOfTheirOwn(t *testing.T) {
+func TestSyncToolsMayRunTheirOwnLoop(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", hostile)
 	require.Equal(t, `"slept"`, k.value("run_loop", `{}`))

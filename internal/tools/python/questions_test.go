@@ -64,7 +64,7 @@ def busy(path):
     return on_main()
 `
 
-func TestParkedRunIsCancelledAndItsProcessGoesOn(t *testing.T) {
+func TestParkedRunIsCancelledAndItsProcessContinues(t *testing.T) {
 	t.Parallel()
 	for _, function := range []string{"use", "ask", "returns", "own_loop", "thread", "task"} {
 		t.Run(function, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHostThatParksEndsTheRunToo(t *testing.T) {
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-func TestParkedRunThatGoesOnLosesItsProcess(t *testing.T) {
+func TestParkedRunThatContinuesLosesItsProcess(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Grace: 10 * time.Millisecond}, "WF/tools/t.py", asker)
 	ctx, park := context.WithCancelCause(t.Context())
@@ -152,7 +152,7 @@ func TestCallsThatWaitForPeopleTakeNoRoom(t *testing.T) {
 	require.Equal(t, python.Stats{Children: 1, Started: 1}, stats)
 }
 
-func TestCallThatGoesOnRunsBesideTheOneThatTookItsRoom(t *testing.T) {
+func TestCallThatContinuesRunsWithTheOneThatTookItsRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", asker)
 	d := newHost()
@@ -325,7 +325,7 @@ func (s slow) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	return a, err
 }
 
-func TestCodeBehindAWaitThatWasGivenUpWaitsForTheWorkersNoteOfIt(t *testing.T) {
+func TestCodeAfterAnAbandonedWaitWaitsForTheWorkersRecordOfIt(t *testing.T) {
 	t.Parallel()
 	after := filepath.Join(t.TempDir(), "after")
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `

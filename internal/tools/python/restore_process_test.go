@@ -71,7 +71,7 @@ func TestCallsLeaveNoTracesInTheirProcess(t *testing.T) {
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-func TestFolderOfACallIsNotThatOfItsNeighbours(t *testing.T) {
+func TestFolderOfACallDiffersFromItsNeighbours(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", traces)
 	k.value("where", `{}`)
