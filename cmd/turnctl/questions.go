@@ -78,7 +78,7 @@ func (p *place) hint() string {
 	return ""
 }
 
-// question takes the chat and the id of one question from the positions [CHAT] TOOL_CALL_ID.
+// question takes the chat and the id of one question from the arguments: an optional CHAT, and TOOL_CALL_ID.
 func (p *place) question(command string, args []string) (toolCallID string, err error) {
 	given := make([]string, len(args))
 	for i, arg := range args {
