@@ -3,6 +3,8 @@ package events
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/oneturn/oneturn/internal/excerpt"
 )
 
 // maxLogText bounds the text of an error in the log, in bytes.
@@ -17,7 +19,7 @@ func LogText(err error) string {
 		text = (&SyntaxError{Offset: syntax.Offset, Reason: syntax.Reason}).Error()
 	}
 	if len(text) > maxLogText {
-		return text[:maxLogText] + "…"
+		return excerpt.Of(text, maxLogText) + "…"
 	}
 	return text
 }

@@ -1,6 +1,6 @@
 package events
 
-import "unicode/utf8"
+import "github.com/oneturn/oneturn/internal/excerpt"
 
 // MaxText bounds a text for people in an event (content, agent_message), in bytes. The whole
 // of it is in the payload, or in the blob that stands for it.
@@ -12,9 +12,5 @@ func Clip(text string) string {
 	if len(text) <= MaxText {
 		return text
 	}
-	end := MaxText - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
+	return excerpt.Of(text, MaxText-len(ellipsis)) + ellipsis
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/deliver"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/nearest"
 	"github.com/oneturn/oneturn/internal/plural"
@@ -146,7 +147,8 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q *on
 	if q.Workflow == "" || wait {
 		w, err := client.Question(ctx, q.QuestionID)
 		if errors.Is(err, oneturn.ErrNoQuestion) {
-			return unknown(q.ToolCallID), turn, nil
+			v := deliver.Unknown(q.ToolCallID)
+			return &v, turn, nil
 		}
 		if err != nil {
 			return nil, turn, err
@@ -190,7 +192,8 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 	case err != nil:
 		return v, turn, fmt.Errorf("no worker answers and the journal is unreadable: %w: start a worker, or set --workflow to publish without one", err)
 	case asked == nil:
-		return unknown(q.ToolCallID), turn, nil
+		v := deliver.Unknown(q.ToolCallID)
+		return &v, turn, nil
 	case asked.State == api.NotAsked:
 		warnNotAsked(stderr, nil, q.ToolCallID)
 	default:
@@ -208,12 +211,6 @@ func direct(q *oneturn.Answer, asked *api.Question) oneturn.TurnID {
 	q.Workflow, q.Subject, q.Run = asked.Workflow, asked.Subject, asked.Run
 	q.UserID = cmp.Or(q.UserID, asked.User)
 	return oneturn.TurnID{App: asked.App, Chat: asked.Chat, Run: asked.Run, Turn: asked.Turn}
-}
-
-// unknown is the result for an answer whose question and turn are unknown.
-func unknown(id string) *events.AnswerResult {
-	v := events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
-	return &v
 }
 
 // warnNotAsked reports that an answer precedes its question, and lists the open questions of the turn, because

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -46,7 +47,7 @@ func checkAnswer(q *oneturn.Answer, schema json.RawMessage) (v events.AnswerResu
 	if len(violations) == 0 {
 		return v, true
 	}
-	v = events.NewAnswerResult(events.AnswerInvalid, q.ToolCallID, "The answer does not match the schema of the question.")
+	v = events.NewAnswerResult(events.AnswerInvalid, q.ToolCallID, fmt.Sprintf("The answer does not match the schema of the question (%s).", plural.Of(len(violations), "violation")))
 	if list, err := json.Marshal(violations); err == nil {
 		v.Errors, _ = events.Decode(list) // without the list the result is complete, too
 	}

@@ -54,7 +54,7 @@ func (s *Schemas) Check(q *events.ToolCall, value any) (Content, error) {
 		if q.Secret {
 			violations = redactViolations(violations, q.Answer.Schema, value)
 		}
-		c.Invalid = &InvalidError{Code: events.AnswerInvalid, Text: fmt.Sprintf("The answer does not fit the question (%s).", plural.Of(len(violations), "violation")), Violations: violations}
+		c.Invalid = &InvalidError{Code: events.AnswerInvalid, Text: fmt.Sprintf("The answer does not match the schema of the question (%s).", plural.Of(len(violations), "violation")), Violations: violations}
 	case changed:
 		if c.Data, err = events.AppendJSON(nil, out); err != nil {
 			return Content{}, fmt.Errorf("encode the answer: %w", err)

@@ -65,6 +65,6 @@ func TestRefusedSecretAnswerNamesThePlacesThatTheSchemaHas(t *testing.T) {
 		why, _ := refusedSecret(t, `{"type":"object","required":["openai"],"properties":{"openai":{"type":"string"},
 			"keys":{"type":"array","items":{"type":"object","additionalProperties":{"type":"integer"}}}}}`, answer)
 		require.Equal(t, []model.Violation{want}, why.Violations, answer)
-		require.Equal(t, "The answer does not fit the question (1 violation).", why.Text)
+		require.Equal(t, "The answer does not match the schema of the question (1 violation).", why.Text)
 	}
 }

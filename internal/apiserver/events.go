@@ -1,7 +1,5 @@
 package apiserver
 
-// The verbs turn and history: pages of events, which package query reads.
-
 import (
 	"context"
 	"encoding/json"

@@ -7,7 +7,7 @@ import (
 )
 
 // Names gives the questions and surfaces of one attempt of a call their ids: made of their name or, without one, of
-// their number. Numbering begins again with each attempt, so that all attempts come to the same ids. The zero value
+// their number. Numbering begins again with each attempt, so that all attempts use the same ids. The zero value
 // is ready. The caller holds a mutex.
 type Names struct {
 	questions, surfaces int               // last numbers given

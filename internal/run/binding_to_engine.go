@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// This file maps a binding to what the engine needs, for turns and for turnctl call.
+// Turns and turnctl call both map a binding to a tool and a call of the engine here, so that they run it alike.
 
 // Tool returns the tool of a binding. Its results are cached, if the binding has a cache, when effect is none; version
 // is part of their cache key.

@@ -7,7 +7,7 @@
 // [Run.Invocation] to the engine, and learns from [Run.Close] whether the outcome of the tool counts.
 //
 // Each attempt of the tool gets a host ([tools.Host]) of the run. What it asks, shows and stores is written to the journal
-// under the hold of the run, so a later run of the turn finds it and comes to the same questions.
+// under the hold of the run, so a later run of the turn finds it and asks the same questions.
 //
 // A tool that asks waits in memory. From the first open question on, the run releases its slot. The live copy of the
 // answer's ack wakes it ([Registry.AckSeen]), and it also polls, because live copies get lost. It reads the answer

@@ -20,7 +20,7 @@ import (
 // under the hold of the run (Run.do); question.go, wait.go and interaction.go have the parts of a question.
 
 // host is what one attempt of a tool can do besides computing: ask people, show surfaces, store steps. It implements
-// [tools.Host] on the journal. Numbering begins again with each attempt and each run, so that all of them come to
+// [tools.Host] on the journal. Numbering begins again with each attempt and each run, so that all of them ask
 // the same questions; how many a call may have is counted for all of its runs and attempts together.
 type host struct {
 	run   *Run

@@ -17,8 +17,6 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// This file has the turn that a run works on, as its handler passes it, and the message that is its lease.
-
 // Turn is the part of a turn that a [Run] of its tool reads and updates. The handler of its message owns it.
 type Turn struct {
 	*events.StructuredOutputReady

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/excerpt"
 )
 
 // Bounds of [Lines].
@@ -114,5 +116,5 @@ func (l *Lines) sweep(now time.Time) bool {
 // Cut bounds a subject or an id for the log, at 200 bytes.
 func Cut(text string) string {
 	const most = 200
-	return text[:min(len(text), most)]
+	return excerpt.Of(text, most)
 }

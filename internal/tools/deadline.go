@@ -9,17 +9,16 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// EndKey is the key of the context value that knows when an attempt ends, an [Ender].
+// EndKey is the key of the [Ender] in the context of an attempt.
 type EndKey struct{}
 
-// Ender knows when an attempt ends, as far as that is known now: questions to people put it off.
+// Ender returns when an attempt ends as of now: each question to a person extends it.
 type Ender interface {
 	End() (time.Time, bool)
 }
 
-// End returns when the attempt of ctx ends unless a question puts it off, and whether it ends at
-// all. The context itself has no such deadline: contexts made from it with a later
-// deadline would take it for the earlier one for good, and never end.
+// End returns when the attempt of ctx ends unless a question extends it, and whether it has an end. ctx has no
+// deadline of this time, because a context that was derived from it would keep that deadline when it is extended.
 func End(ctx context.Context) (time.Time, bool) {
 	if e, ok := ctx.Value(EndKey{}).(Ender); ok {
 		end, ends := e.End()

@@ -14,7 +14,7 @@
 //	H07 references to files and the network  here, bindings, bindings/model
 //	H08 schemas that double                  here, bindings/model
 //	H09 patterns that run for ever           here, bindings/model
-//	H10 values in error messages            here, bindings/model
+//	H10 values in error messages             here, bindings/model
 //	H12 manifests that leave their folder    bindings/hostile_test.go
 //	H13 ids that are subjects                here, subjects
 //	H14 headers that command                 here

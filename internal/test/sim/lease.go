@@ -7,9 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A delivery is a worker's until a whole ack wait has passed since its receipt, or since the last
-// heartbeat that reached the queue in time. What the worker believes of that is up to package inbox;
-// here is what is so.
+// A delivery belongs to a worker until a whole ack wait has passed since its receipt, or since the last heartbeat
+// that reached the queue in time. This file has the true state of leases; package inbox has what a worker assumes.
 
 // reread is how often workers read the ack wait, as package inbox does by default.
 const reread = time.Minute

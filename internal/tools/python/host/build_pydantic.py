@@ -7,7 +7,7 @@ import json
 import re
 import typing
 
-from _oneturn_host.type_hints import CLOTHES, aliased, hints, is_alias, is_union, literals
+from _oneturn_host.type_hints import WRAPPERS, aliased, hints, is_alias, is_union, literals
 from _oneturn_host.build_limits import TooMuch, Unbuildable, place
 
 MAX_COLLIDING = 1000  # numbers of one hash
@@ -122,12 +122,12 @@ _fields = {}  # of classes, by their ids, with the class
 
 
 def walk(hint, value, work, tag=None):
-    """Goes the ways that pydantic may go, so that there are not more than a call may take."""
+    """Counts the alternatives that pydantic may try, so that they stay below the limit of a call."""
     if not isinstance(value, (dict, list)):
         return
     hint = opened(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in CLOTHES and args:
+    if origin in WRAPPERS and args:
         marks = [getattr(mark, "discriminator", None) for mark in args[1:]]
         walk(args[0], value, work, next(filter(None, marks), tag))
     elif is_union(hint):

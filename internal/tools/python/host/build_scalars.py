@@ -1,4 +1,4 @@
-"""Makes of a JSON text or number what has no parts: dates, durations, decimals, UUIDs, paths, addresses."""
+"""Builds values without parts from a JSON text or number: dates, durations, decimals, UUIDs, paths, addresses."""
 import datetime
 import decimal
 import ipaddress

@@ -11,7 +11,7 @@ import json
 import typing
 
 from _oneturn_host import build_pydantic
-from _oneturn_host.type_hints import CLOTHES, aliased, hints, is_alias, is_union, literals, outline
+from _oneturn_host.type_hints import WRAPPERS, aliased, hints, is_alias, is_union, literals, outline
 from _oneturn_host.build_scalars import SIMPLE, floating, number_key
 from _oneturn_host.build_limits import TooMuch, Unbuildable, Work, attempt, place, want
 
@@ -53,7 +53,7 @@ def builder(hint):
 
 def builder_of(hint):
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in CLOTHES and args:
+    if origin in WRAPPERS and args:
         return builder(args[0])
     if hasattr(hint, "__supertype__"):  # NewType
         return builder(hint.__supertype__)

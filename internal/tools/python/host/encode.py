@@ -197,7 +197,7 @@ def _dumped(dump, value, path):
 
 
 def _attributes(value, path):
-    """The public attributes of an object; those with an underscore are its own affair, and may be secrets."""
+    """The public attributes of an object; those with an underscore are private, and may be secrets."""
     found, own = {}, getattr(value, "__dict__", None)
     for kind in reversed(type(value).__mro__):
         slots = kind.__dict__.get("__slots__", ())

@@ -10,7 +10,7 @@ MAX_OPEN = 1 << 16  # characters of a line that wait for its end
 
 
 class Stream(io.TextIOWrapper):
-    """Holds back a line until its end: what others of the process write meanwhile, on whatever way, stays apart."""
+    """Buffers a line until its end, so that output that others of the process write meanwhile is not mixed into it."""
 
     def __init__(self, stream, word):
         super().__init__(stream.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)

@@ -3,7 +3,7 @@ import sys
 import types
 import typing
 
-CLOTHES = tuple(getattr(typing, name) for name in ("Annotated", "Final", "Required", "NotRequired", "ReadOnly") if hasattr(typing, name))
+WRAPPERS = tuple(getattr(typing, name) for name in ("Annotated", "Final", "Required", "NotRequired", "ReadOnly") if hasattr(typing, name))
 
 
 def hints(function):
@@ -52,13 +52,13 @@ def is_union(hint):
 def outline(hint):
     """What distinguishes a hint. Hints themselves do not: unions are equal whatever their order."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in CLOTHES and args:
+    if origin in WRAPPERS and args:
         return outline(args[0])
     return (origin,) + tuple(outline(arg) for arg in args) if args else hint
 
 
 def literals(hint):
     """The values that a hint admits, if it is a Literal."""
-    while typing.get_origin(hint) in CLOTHES:
+    while typing.get_origin(hint) in WRAPPERS:
         hint = typing.get_args(hint)[0]
     return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()

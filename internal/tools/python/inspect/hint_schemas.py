@@ -11,7 +11,7 @@ PLAIN = {"str": {"type": "string"}, "int": {"type": "integer"}, "float": {"type"
          "tuple": {"type": "array"}, "set": {"type": "array"}, "frozenset": {"type": "array"}, "LiteralString": {"type": "string"}}
 LISTS = {"list", "List", "Sequence", "MutableSequence", "Iterable", "Collection", "set", "Set", "frozenset", "FrozenSet", "AbstractSet"}
 MAPS = {"dict", "Dict", "Mapping", "MutableMapping", "DefaultDict", "OrderedDict"}
-CLOTHES = {"Required", "NotRequired", "ReadOnly", "Final", "Annotated"}  # around the hint that counts
+WRAPPERS = {"Required", "NotRequired", "ReadOnly", "Final", "Annotated"}  # around the type of a hint
 UNBUILT = {"bytes", "bytearray", "memoryview", "complex", "range", "slice"}
 MAX_DEPTH, MAX_FUNCTION, MAX_FILE_HINTS, MAX_TEXT = 16, 500, 20000, 500
 
@@ -227,7 +227,7 @@ class Hints:
         if known == "Literal":
             values = [literal(arg) for arg in args]
             return {} if ... in values else {"enum": values}
-        if known in CLOTHES:
+        if known in WRAPPERS:
             return self.described(inner(args[0]), args[1:])
         if known in ("tuple", "Tuple"):
             if len(args) == 2 and isinstance(args[1], ast.Constant) and args[1].value is ...:
@@ -280,7 +280,7 @@ class Hints:
     def field(self, field, typed, total, depth, properties, required):
         name = field.target.id
         words, at = [], field.annotation
-        while isinstance(at, ast.Subscript) and self.known(at.value) in CLOTHES | {"ClassVar", "InitVar"}:
+        while isinstance(at, ast.Subscript) and self.known(at.value) in WRAPPERS | {"ClassVar", "InitVar"}:
             words.append(self.known(at.value))
             at = at.slice.elts[0] if isinstance(at.slice, ast.Tuple) and at.slice.elts else at.slice
         if "ClassVar" in words or self.known(at) in ("ClassVar", "KW_ONLY"):
