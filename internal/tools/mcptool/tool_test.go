@@ -40,7 +40,7 @@ func TestResultHasToFitTheOutputSchema(t *testing.T) {
 	s := newScripted(t, modern, nil)
 	s.AddTool(&mcp.Tool{
 		Name: "tool", InputSchema: json.RawMessage(anyObject),
-		OutputSchema: json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer","maximum":5}}}`),
+		OutputSchema: json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer","maximum":5},"s":{"type":"string"}}}`),
 	}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{StructuredContent: req.Params.Arguments, Content: []mcp.Content{}}, nil
 	})
@@ -50,6 +50,9 @@ func TestResultHasToFitTheOutputSchema(t *testing.T) {
 	err := fails(t, tool, `{"n":4711}`, events.CodeToolError)
 	require.ErrorContains(t, err, "/n")
 	require.NotContains(t, err.Error(), "4711")
+	err = fails(t, tool, `{"n":6,"s":[]}`, events.CodeToolError)
+	require.ErrorContains(t, err, "/n")
+	require.ErrorContains(t, err, "/s", "all that is wrong is named")
 }
 
 func TestArgumentsAreCheckedBeforeTheyAreSent(t *testing.T) {
