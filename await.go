@@ -45,6 +45,9 @@ func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
 // It continues to wait when no worker runs, or none claims the turn: [ClientOptions].OnNoWorker and OnUnclaimed are called
 // then. After a deadline of ctx the error states what is missing, and matches [ErrNoWorker] if no worker answered.
 func (c *Client) Await(ctx context.Context, id TurnID) (*Response, error) {
+	if err := id.check(); err != nil {
+		return nil, fmt.Errorf("await a turn: %w", err)
+	}
 	return c.await(ctx, id, "")
 }
 

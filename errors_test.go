@@ -80,6 +80,19 @@ func TestTurnWithoutIDsIsRefusedWithTheFieldToSet(t *testing.T) {
 	require.ErrorContains(t, err, "set TurnID.Turn")
 	_, err = c.Cancel(t.Context(), &oneturn.Cancel{TurnID: oneturn.TurnID{Chat: "c"}, ToolCallID: "t/1"})
 	require.NoError(t, err)
+	_, err = c.Await(t.Context(), oneturn.TurnID{Chat: "c"})
+	require.ErrorContains(t, err, "set TurnID.Turn")
+}
+
+func TestQuestionWithoutIDsIsRefusedWithTheFieldToSet(t *testing.T) {
+	t.Parallel()
+	c := client(t, server(t))
+	for want, id := range map[string]oneturn.QuestionID{"set QuestionID.Chat": {ToolCallID: "t/1"}, "set QuestionID.ToolCallID": {Chat: "c"}} {
+		_, err := c.Question(t.Context(), id)
+		require.ErrorContains(t, err, want)
+		_, err = c.Answer(t.Context(), &oneturn.Answer{QuestionID: id, Value: true, Workflow: "W"})
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestErrorsOfToolsNameTheGoOptionToSet(t *testing.T) {
@@ -104,6 +117,9 @@ func TestErrorsOfToolsNameTheGoOptionToSet(t *testing.T) {
 		`oneturn.NewTool("f"): set ToolOptions.Workflow, or`:                     {Tools: tools("f", oneturn.ToolOptions{Agent: "A"})},
 		"set ToolOptions.Effect to oneturn.ReadOnly":                             {Tools: with(func(o *oneturn.ToolOptions) { o.CacheFor = time.Minute })},
 		"use oneturn.Unsafe, Replay, Keyed, Idempotent or ReadOnly":              {Tools: with(func(o *oneturn.ToolOptions) { o.Effect = "harmless" })},
+		"invalid ToolOptions.Limits.Tool.Concurrency -1: use 0":                  {Tools: with(func(o *oneturn.ToolOptions) { o.Limits.Tool.Concurrency = -1 })},
+		"invalid ToolOptions.Limits.Output -1: use 0":                            {Tools: with(func(o *oneturn.ToolOptions) { o.Limits.Output = -1 })},
+		"ToolOptions.Limits.Tenant.Rate: invalid rate: 5 calls in 0s":            {Tools: with(func(o *oneturn.ToolOptions) { o.Limits.Tenant.Rate.Calls = 5 })},
 		`oneturn worker: oneturn.NewTool("f"): error: model f cannot be used`:    {Tools: with(func(o *oneturn.ToolOptions) { o.Schema = json.RawMessage("{") })},
 	} {
 		_, err := oneturn.NewWorker(nc, c)

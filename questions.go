@@ -28,6 +28,17 @@ type QuestionID struct {
 	ToolCallID string // tool_call_id of its event
 }
 
+// check reports an id that identifies no question, with the field to set.
+func (id *QuestionID) check() error {
+	switch {
+	case id.Chat == "":
+		return &events.Error{Code: events.CodeBadArgs, Msg: "the question has no chat: set QuestionID.Chat"}
+	case id.ToolCallID == "":
+		return &events.Error{Code: events.CodeBadArgs, Msg: "the question has no id: set QuestionID.ToolCallID to the tool_call_id of its event"}
+	}
+	return nil
+}
+
 // Answer is a person's answer to a question, for [Client.Answer].
 type Answer struct {
 	QuestionID
@@ -64,6 +75,9 @@ var ErrUndecided = deliver.ErrUndecided
 func (c *Client) Answer(ctx context.Context, a *Answer) (*events.AnswerResult, error) {
 	fail := func(err error) (*events.AnswerResult, error) {
 		return nil, fmt.Errorf("answer %.80q of chat %.80q: %w", a.ToolCallID, a.Chat, err)
+	}
+	if err := a.check(); err != nil {
+		return fail(err)
 	}
 	value, err := tree(a.Value)
 	if err != nil {
@@ -103,7 +117,11 @@ const (
 // be claimed yet, and then fails with [ErrNoQuestion]. A running worker has to reply, else it fails with
 // [ErrNoWorker].
 func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, error) {
-	asked, err := c.question(ctx, id)
+	err := id.check()
+	var asked *api.Question
+	if err == nil {
+		asked, err = c.question(ctx, id)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Tools of Go programs that are bound by options instead of a manifest. Users write these options as
@@ -60,9 +61,21 @@ func (d *Declaration) problem() string {
 		return fmt.Sprintf("invalid ToolOptions.MaxAttempts %d: use 0 to %d", d.MaxAttempts, maxAttemptsLimit)
 	case d.Timeout < 0 || d.Timeout > maxTimeout:
 		return fmt.Sprintf("invalid ToolOptions.Timeout %s: use 0 to %s", d.Timeout, maxTimeoutText)
-	default:
-		return ""
+	case d.Limits.Output < 0:
+		return fmt.Sprintf("invalid ToolOptions.Limits.Output %d: use 0 for no limit, or a number of bytes", d.Limits.Output)
 	}
+	for _, l := range []struct {
+		name string
+		target.Limit
+	}{{"Tool", d.Limits.Tool}, {"Tenant", d.Limits.Tenant}} {
+		if l.Concurrency < 0 {
+			return fmt.Sprintf("invalid ToolOptions.Limits.%s.Concurrency %d: use 0 for no limit, or a number of calls", l.name, l.Concurrency)
+		}
+		if err := l.Rate.Check(); err != nil {
+			return fmt.Sprintf("ToolOptions.Limits.%s.Rate: %s", l.name, err)
+		}
+	}
+	return ""
 }
 
 // declare adds the declarations made in Go code.
