@@ -48,7 +48,7 @@ var (
 	exportedName  = regexp.MustCompile(`^[A-Z]\w*[a-z]\w*(?:\.[A-Z]\w*)?$`)
 )
 
-// TestGoNamesThatPagesQualifyExist checks what pages say of public packages, except the changelog, which has former names.
+// TestGoNamesThatPagesQualifyExist checks what pages state about public packages, except the changelog, which has former names.
 func TestGoNamesThatPagesQualifyExist(t *testing.T) {
 	t.Parallel()
 	public, python := publicPackages(t), pythonErrors(t)
