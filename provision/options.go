@@ -25,9 +25,9 @@ const (
 	DefaultDeadMaxBytes  = defaults.DeadMaxBytes
 	DefaultBlobsMaxBytes = defaults.BlobsMaxBytes
 
-	// MaxDeadPerSubject is how many dead letters of a tenant and a kind are kept at most; the newest
+	// maxDeadPerSubject is how many dead letters of a tenant and a kind are kept at most; the newest
 	// are. A smaller DeadMaxBytes makes it fewer.
-	MaxDeadPerSubject = 500
+	maxDeadPerSubject = 500
 
 	// DeadLetterBytes is the size of the largest dead letter: 16 KiB of its message and its headers.
 	DeadLetterBytes = 30 << 10

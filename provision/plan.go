@@ -178,9 +178,9 @@ func (o Options) dead() jetstream.StreamConfig {
 func (o Options) deadPerSubject() int64 {
 	const part, least = 8, 10
 	if o.DeadMaxBytes < 0 {
-		return MaxDeadPerSubject
+		return maxDeadPerSubject
 	}
-	return min(MaxDeadPerSubject, max(least, o.DeadMaxBytes/part/DeadLetterBytes))
+	return min(maxDeadPerSubject, max(least, o.DeadMaxBytes/part/DeadLetterBytes))
 }
 
 // limits holds when the rates of tools have room again, for as long as the longest of them may take

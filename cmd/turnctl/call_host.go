@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/callhost"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
@@ -115,7 +116,7 @@ func (d *terminalHost) Ask(ctx context.Context, q tools.Question) (tools.Answer,
 func (d *terminalHost) prompt(ctx context.Context, name string, q *tools.Question) (json.RawMessage, error) {
 	d.prompting.Lock()
 	defer d.prompting.Unlock()
-	check, err := callhost.Answers(q)
+	check, err := answers.For(q)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,11 @@
 package callhost_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/internal/callhost"
-	"github.com/oneturn/oneturn/internal/tools"
 )
 
 func TestIDsAreUniqueInAnAttemptAndNumberedByKind(t *testing.T) {
@@ -33,19 +31,4 @@ func TestIDsAreUniqueInAnAttemptAndNumberedByKind(t *testing.T) {
 		_, _, err := names.Displayed("call", unknown)
 		require.ErrorContains(t, err, "unknown id")
 	}
-}
-
-func TestAnswersAreCheckedAsByAWorker(t *testing.T) {
-	t.Parallel()
-	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"by":{"type":"string","default":"air"}},"required":["n"]}`)
-	check, err := callhost.Answers(&tools.Question{Schema: schema})
-	require.NoError(t, err)
-	data, err := check(json.RawMessage(`{"n":1}`))
-	require.NoError(t, err)
-	require.JSONEq(t, `{"n":1,"by":"air"}`, string(data))
-	_, err = check(json.RawMessage(`[]`))
-	require.EqualError(t, err, "does not match the schema: the whole value: expected object, got array")
-
-	_, err = callhost.Answers(&tools.Question{Schema: json.RawMessage(`{"type":"objekt"}`)})
-	require.ErrorContains(t, err, "objekt")
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/callhost"
+	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -115,7 +115,7 @@ func conform(a *Asked, value any) (json.RawMessage, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	check, err := callhost.Answers(&a.Question)
+	check, err := answers.For(&a.Question)
 	if err != nil {
 		return wrong(err)
 	}
