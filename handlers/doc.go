@@ -25,18 +25,20 @@
 // A turn ends with a response: endWithOutcome, endWithCode, endStopped and endWithoutContext lead to finish, which stores
 // it (end.go has the order). A turn that was claimed before continues: continueOwn, continueParked and resumeTurn lead to
 // continueTurn (takeover.go). A message that has to wait is requeued: requeue nacks it with a delay or, beyond the budget,
-// defers it. A message whose outcome is unknown is redelivered: redeliver leaves it until its ack wait is over.
+// defers it. A message whose outcome is unknown is redelivered: redeliver leaves it (inbound.Left) until its ack wait is
+// over.
 //
 // # Messages without a response
 //
-// A message that cannot be decoded becomes a dead letter; a turn that can be decoded gets a response, with these
-// exceptions, which are acknowledged or become dead letters and are counted by metrics:
+// A message that names no chat and turn, or is on the wrong subject, becomes a dead letter. Any other turn gets a response,
+// also one that cannot be decoded further, with these exceptions, which metrics count:
 //
 //   - an event without auto_tool_mode, whose tool the application calls itself
 //   - a rejected turn of a workflow with `compat: {silent: true}`, if it was never claimed
 //   - a duplicate of a turn that another message holds, or that has ended
 //   - a conflict: a turn key that was used before with other data becomes a dead letter, and a live event reports it
 //   - a turn that no worker could claim or even reject, or that has to wait and cannot be requeued: a dead letter
+//   - a turn whose stored response cannot be read: a dead letter
 //
 // Answers, expiries, cancels and resumes need no response: they change a turn, which has one.
 //

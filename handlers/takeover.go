@@ -59,8 +59,8 @@ func (h *Handlers) continueOwn(ctx context.Context, t *turn, d idempotency.Decis
 }
 
 // continueParked continues a turn that the message of an answer, an expiry or a cancel has taken over after it was
-// parked, or after its owner was notified and died. The decision is Run or EndTurn, and the message is the lease of the
-// turn until it has ended or is parked again.
+// parked, or after its owner was notified and died. If the decision is Run, the message is the lease of the turn until it has
+// ended or is parked again.
 func (h *Handlers) continueParked(ctx context.Context, m *message, d idempotency.Decision) inbound.Disposition {
 	if d.Action == idempotency.Run {
 		h.Metrics.Resumed.Inc()

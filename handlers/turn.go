@@ -18,11 +18,12 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// The nine steps of a turn, and the functions that have them: 1 decode (turn), 2 admit (admit), 3 resolve, 4 validate and 5 map
-// (prepare), 6 claim (admit), 7 invoke (invoke), 8 finish and 9 acknowledge (finish).
+// The nine steps of a turn, and the functions that have them: 1 decode (turn), 2 admit (admit), 3 resolve, 4 validate and
+// 5 map (prepare), 6 claim (admit), 7 invoke (invoke), 8 finish and 9 acknowledge (finish).
 //
 // If the tool of a turn must not run, one of the steps 1 to 5 sets t.reject. The turn is claimed like any other. Step 7 is
-// skipped, and the response has the reason.
+// skipped, and the response has the reason. Between 8 and 9, finish erases secret answers and merges what the tool has
+// changed in the context variables; a turn whose changes are not merged yet is not acknowledged.
 //
 // A message that does not go through all steps leaves through one of these exits:
 //   - acknowledged: an event without auto_tool_mode (turn), a rejected turn of a workflow that sends no response to failures
@@ -102,7 +103,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 			m.mayHold = t.keys()
 			if d, requeued := h.requeue(m, wait); requeued {
 				return d
-			}
+			} // else it ends here, as no_binding
 		}
 	}
 	if d, silent := h.rejectSilently(t); silent {
@@ -130,8 +131,8 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 // afterClaim does what the claim of a turn, or the record that stood in its place, decides.
 func (h *Handlers) afterClaim(ctx context.Context, t *turn, decision idempotency.Decision) inbound.Disposition {
 	claimedBefore := decision.Turn != nil // by another message, or by an earlier delivery of this one
-	// Only Run and EndTurn have a hold. A turn that ends in epoch 1, for example because its tool is unsafe, is not taken over.
-	if claimedBefore && decision.Hold.Epoch > 1 {
+	// A hold without a token only ends the turn: it has begun no epoch.
+	if claimedBefore && decision.Hold.Token > 0 {
 		h.Metrics.Takeovers.Inc()
 	}
 	switch decision.Action {

@@ -53,7 +53,7 @@ const (
 	TooLate
 	// Invalid: Check refused it, see AnswerDecision.Reason.
 	Invalid
-	// Closed: the turn ended with the question open.
+	// Closed: the turn ended with the question open, or will, since the question cannot be read.
 	Closed
 )
 
@@ -82,8 +82,8 @@ var (
 )
 
 // Answer stores an answer or expiry, publishes the ack that closes the question, and signals the owner of the turn. The
-// decision is Run or EndTurn when the turn was parked, or was taken over by a later delivery of this message: then the message
-// is the lease.
+// decision is Run when the turn was parked, or was taken over by a later delivery of this message: then the message is the
+// lease. It is EndTurn then, too, or when the turn cannot be read.
 func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) {
 	if a.Outcome != Answered && a.Outcome != Expired {
 		return AnswerDecision{}, errOutcome
@@ -100,7 +100,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) 
 	case v.Status == Closed && t.Response != nil: // the turn has ended: nothing is left to do
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
-	case v.Status == Invalid && a.Lease.Delivery <= 1: // refused at its first delivery: it cannot be the lease of the turn
+	case v.Status == Invalid && a.Lease.Delivery <= 1: // no earlier delivery was accepted, so it cannot be the lease of the turn
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
@@ -149,7 +149,7 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 	if err != nil {
 		return AnswerDecision{}, err
 	}
-	if !t.oversized { // of which not all records are read
+	if !t.oversized { // such a turn only ends, whichever epoch is its newest, and the read of it need not show the answer
 		c.since = decided.Seq
 	}
 	v := AnswerDecision{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
@@ -191,9 +191,9 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 	return answer, first, err
 }
 
-// signal signals the owner of the turn after an answer, expiry or cancel was stored. The park record of the newest epoch decides
-// how: an owner that holds the turn is woken, a turn that is parked is continued. T shows the answer (Claim.since) or cancel, so the newest
-// epoch is one of t, or it begins later and its owner reads the answer when it begins.
+// signal signals the owner of the turn after an answer, expiry or cancel was stored. The park record of the newest epoch
+// decides how: an owner that holds the turn is woken, a turn that is parked is continued. T shows the answer (Claim.since)
+// or cancel, so the newest epoch is one of t, or it begins later and its owner reads the answer when it begins.
 func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	if c.noSignal {
 		return Decision{Action: Done, Turn: t}, false, nil
@@ -227,7 +227,8 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		}
 		// Sealed: another worker takes the turn over. The takeover record of the next epoch may not be stored yet, but
 		// its owner is the next one that could park the turn without the answer. So the next epoch is marked as woken,
-		// possibly before it begins: its owner then cannot park it, and reads the questions.
+		// possibly before it begins: its owner then cannot park it, and reads the questions. The loop ends at the first epoch
+		// that is not sealed, at the latest at one that has not begun.
 		hold.Epoch++
 	}
 }

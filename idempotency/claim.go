@@ -12,7 +12,8 @@ import (
 // the turn. For all others the create is refused, and a read of the turn decides what to do with their message: contend has
 // all cases (docs/journal.md#rule-2).
 
-// Claim is the request of a message for a turn.
+// Claim is the request of a message for a turn: of the turn's own message and of a cancel by [Journal.Claim]; answers, expiries
+// and resumes make one internally, to contend for a turn that was claimed before.
 type Claim struct {
 	Key   subjects.Key
 	Lease Lease  // the message
@@ -47,7 +48,7 @@ type Action int
 // and decides then; after Duplicate and Signalled the lease of the turn does. Done and Conflict depend on a record that never
 // changes. Run and EndTurn are confirmed by a create: of the claim, the takeover record or the response.
 const (
-	// Leave: neither acknowledge nor nak; the message is redelivered when its lease lapses.
+	// Leave: neither acknowledge nor nak; the message is redelivered when its ack wait is over.
 	Leave Action = iota
 	// Run: this delivery owns the turn and enters the tool.
 	Run

@@ -21,10 +21,15 @@
 //
 // # Terms
 //
-// A message (of a turn, an answer, an expiry, a cancel, a resume) is delivered until it is acknowledged. The owner of a turn
-// holds a lease: a message that its worker keeps in progress. JetStream delivers it to another worker only after that
-// stops, with a higher delivery number, and that delivery may take the turn over. No clocks are compared. A message of the
-// turn that is not its lease is a duplicate, whatever its delivery number.
+// A message (of a turn, an answer, an expiry, a cancel, a resume) is delivered until it is acknowledged. The owner of a
+// turn holds a lease: a message that its worker keeps in progress, as claims and takeovers record it ([Lease]). JetStream
+// delivers it to another worker only after that stops, with a higher delivery number, and that delivery may take the turn
+// over. No clocks are compared. A message of the turn that is not its lease is a duplicate, whatever its delivery number.
+// (A deferred copy of the lease is recognised by the handlers, docs/journal.md#rule-2.)
+//
+// The effect of a tool states whether it may be entered again: unsafe never; replay while it waits for an answer; keyed,
+// idempotent and none always. The claim records it; of that and what a new owner's manifests state today the stricter counts,
+// which is the one that allows less.
 //
 // An epoch is one ownership of a turn. Epoch 1 begins with the claim, epoch n with takeover.<n>, which is created by
 //   - the redelivery of the lease of epoch n-1, whose owner died or lost it (takeover.go)
@@ -34,21 +39,23 @@
 //
 // The sequence of the record that begins an epoch is its fencing token: it grows with every owner, so another system can
 // refuse the calls of an earlier one. A [Hold] is the right of a delivery to write to a turn, either as the owner of an epoch
-// or as a worker that only ends the turn. The latter begins no epoch and has no fencing token.
+// or as a worker that only ends the turn. The latter begins no epoch and has no fencing token; its response names the newest
+// epoch that it has read.
 //
 // A run is one execution of the tool by an owner. Its nonce, a random text, marks the records that only this run may have
-// written: claim, takeover, park, taken, delta and response. A record that is identified by its content or by its key alone
-// (a question, an answer, an ack, a step, a sealed or woken epoch) has a fresh nonce. A turn is parked when its owner has
-// stored that it waits for a question, and has acknowledged the message: no run waits for it.
+// written: claim, takeover, park, taken, delta and response. A record that is identified by its content or by its key
+// alone (cancels, questions, answers, acks, steps, surfaces, sealed and woken epochs, chosen keys) has a fresh nonce. A
+// turn is parked when its owner has stored that it waits for a question; then the owner acknowledges the message, and no
+// run waits.
 //
 // An answer, expiry or cancel whose message is not the lease signals the owner: it either wakes one that holds the turn, or
 // continues a turn that is parked, as its next owner.
 //
-// A generation is what one turn stored under its key. Records expire one by one, the claim first; then the key is free, and
-// the next claim begins a generation. The fingerprint is a hash of the data of a turn. A reused key is the second key under
-// which other data of a used key runs, if the workflow permits it (both in reused_key.go). A question is named by an id, which
-// may be any text; the token of the id is its form in keys ([subjects.Token]). A surface is what a tool displays without a
-// question. A pool is a group of workers with a separate queue.
+// A generation is what one turn stored under its key. Records expire one by one, the claim first; then the key is free,
+// and the next claim begins a generation. The fingerprint is a hash of the data of a turn. A reused key is the second key
+// under which other data of a used key runs, if the workflow permits it (both in reused_key.go). A question is named by an
+// id, which may be any text; the token of the id is its form in keys ([subjects.Token]). A surface is what a tool displays
+// without a question. A pool is a group of workers with a separate queue.
 //
 // The outcome of a record (header Oneturn-Verdict) is what it decides: in a claim, the code of a turn that fails before its
 // tool; in a park record, how the epoch ended; in an answer and its ack, how the question was decided.
@@ -60,27 +67,28 @@
 //
 // # Reading order
 //
+//	journal.go     create, the one write of all rules; Hold
 //	claim.go       one worker gets the turn; what all others do with their message
 //	takeover.go    a turn whose owner is gone: end the old epoch, begin the next with this message, decide by a new read
 //	finish.go      the end of a turn, the context changes that count with it, and the erasing of secrets after it
 //	answer.go      an answer, an expiry or a cancel: store it, close the question, signal the owner
 //	park.go        a run that only waits releases its turn
 //
-// Then: journal.go (create, the one write of all rules), record.go (records, leases, the store), turn.go (a turn as one
+// Then: record.go (records, leases, the store), turn.go (a turn as one
 // read shows it), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
 // used again), ended_turns.go (a memory of turns that have ended). Comments name the rules of
 // docs/journal.md, which has the reason and the tests of each.
 //
 // # A run that asks questions
 //
-// The run calls [Journal.Ask], which returns the answer if there is one. While the question is open, it waits in memory and
-// calls [Journal.ReadReply] when the live copy of the ack arrives and every few seconds. A run that only waits calls
-// [Journal.Park] after a while: if it returns true, the message is acknowledged and the run ends; if it returns false, a
-// question was decided and the run reads the replies again. Before it passes an answer or expiry to the tool it calls
-// [Journal.Take]. At a named step it calls [Journal.StepResult] first and [Journal.Step] afterwards. It ends with
-// [Journal.Finish]. An error of these is either an [events.Error], whose code ends the turn now, or any other: the run has
-// lost its turn, or what is stored is not known, or Park was called for a turn that cannot be parked. Then the run stops the
-// tool and neither acknowledges nor naks the message.
+// The run calls [Journal.Ask], which returns the answer if there is one. While the question is open, it waits in memory
+// and calls [Journal.ReadReply] when the live copy of the ack, which the bucket publishes, arrives and every few seconds.
+// A run that only waits calls [Journal.Park] after a while: if it returns true, the message is acknowledged and the run
+// ends; if it returns false, a question was decided and the run reads the replies again. Before it passes an answer or
+// expiry to the tool it calls [Journal.Take]. At a named step it calls [Journal.StepResult] first and [Journal.Step]
+// afterwards. It ends with [Journal.Finish]. An error of these is either an [events.Error], whose code ends the turn now,
+// or any other: the run has lost its turn, or what is stored is not known, or Park was called for a turn that cannot be
+// parked. Then the run stops the tool and neither acknowledges nor naks the message. (Finish has two more, see there.)
 //
 // The worker that receives an answer or expiry calls [Journal.Answer]. Every step of it may be repeated: a crash at any point
 // leaves the rest to the next delivery. The worker that receives a cancel calls [Journal.Cancel], which stores it, and then

@@ -15,8 +15,9 @@ import (
 // the response of the same run is stored. After the response, the answers to secret questions are erased.
 
 // Finish stores the response of a turn. It returns true if the response is stored, and false if the turn already has another
-// one: then the result is late and is dropped, and the message may be acknowledged. On any error the message must not be
-// acknowledged; with [ErrDamaged] the stored response is unreadable.
+// one: then the result is late and is dropped, and the message may be acknowledged. On [ErrDamaged] the stored response is
+// unreadable and stays: the message becomes a dead letter (docs/journal.md#rule-10). On [ErrRefused] this response can never be
+// stored, another one can. On any other error the message must not be acknowledged.
 func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}, h.Claim)
 	if err == nil && rival != nil && rival.Err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A turn whose owner is gone is taken over in a fixed order, and each step is a create (docs/journal.md#rule-4):
+// A turn whose owner is gone is taken over in a fixed order, in which the creates decide (docs/journal.md#rule-4):
 //
 //  1. check whether the tool may be entered again at all; if not, the turn is ended without a takeover
 //  2. end the epoch of the old owner by a park record with outcome sealed, so that it can no longer park the turn
@@ -48,7 +48,8 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	// The owner may have parked the turn before its epoch could be sealed. The turn stays parked in two cases:
 	//   - this message is its lease. The run that has parked is about to acknowledge the message, or has died before it
 	//     could: it must not become a lease again. The message of the answer is the next lease.
-	//   - this message is a resume, and neither an answer for which the turn waits nor a cancel is stored.
+	//   - this message is a resume ([Journal.Resume]), and the read shows neither an answer for which the turn waits nor a
+	//     cancel. One that is stored and was not read continues the turn by its own message, or a later sweep finds it.
 	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.signalStored()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}

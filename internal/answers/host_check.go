@@ -9,8 +9,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// For returns the check of the answers to a question of a tool that runs without a turn, by the rules of a worker: it
-// returns a valid answer as the tool gets it. Unlike the result that a worker sends, its error names each violation.
+// For returns the check of the answers to a question of a tool that runs without a turn, by the schema as
+// a worker does: it returns a valid answer as the tool gets it. Unlike the result that a worker sends, its error names each
+// violation. An answer without a text to a question for a text is not refused: a tool has to take what was stored before.
 // The error of For is of a schema that cannot be used.
 func For(q *tools.Question) (check func(json.RawMessage) (json.RawMessage, error), err error) {
 	var s Schemas
@@ -18,9 +19,6 @@ func For(q *tools.Question) (check func(json.RawMessage) (json.RawMessage, error
 		return nil, err
 	}
 	asked := &events.ToolCall{InteractionType: events.InteractionUITool, Answer: &events.AnswerTo{}}
-	if q.Input {
-		asked.InteractionType = events.InteractionInputRequest
-	}
 	if len(q.Schema) > 0 {
 		if asked.Answer.Schema, err = events.Decode(q.Schema); err != nil {
 			return nil, err

@@ -1,11 +1,12 @@
 package query
 
-// Which turn or question an id means is decided here alone. The id of a call is the turn key, or, for a turn with a run
-// id or under a reused key, the turn key and a hash of the turn's token (events.CallID). Such a hash leads nowhere by
-// itself, so an id is tried in this order, and each turn that is found is checked against the id:
+// Which turn or question an id means is decided here. (A cancel may precede its turn; handlers/cancel.go searches with the
+// same functions and prefers a turn that was claimed.) The id of a call is the turn key, or, for a turn with a run id or
+// under a reused key, the turn key and a hash of the turn's token (events.CallID). Such a hash leads nowhere by itself, so
+// an id is tried in this order, and each turn that is found is checked against the id:
 //
 //	Exact     the turn that the id and the run id lead to: nothing is searched for
-//	Reused    the turns under the reused key: the notes of the key name their data
+//	Reused    the turns under the reused key: the records reused.<fingerprint> of the key name their data
 //	Search    if the run id is not known, the records of the chat
 //
 // [Lister.Locate] does all three by the names of records.
