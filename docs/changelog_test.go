@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"go/token"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,14 +17,7 @@ func TestChangelogNamesOfTheFirstReleaseExist(t *testing.T) {
 	require.True(t, found)
 	added, _, found = strings.Cut(added, "\n### ")
 	require.True(t, found)
-	folders, _ := parseModule(t, token.NewFileSet())
-	public := map[string]*goPackage{}
-	for folder, p := range folders {
-		path, name, _ := strings.Cut(folder, " ")
-		if !strings.Contains(path, "internal") && !strings.HasSuffix(name, "_test") {
-			public[name] = p
-		}
-	}
+	public := publicPackages(t)
 	front := public["oneturn"]
 	checked := 0
 	for _, m := range regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w+(?:\\.\\w+)?)(?:\\([^`]*\\))?`").FindAllStringSubmatch(added, -1) {

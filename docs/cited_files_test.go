@@ -21,8 +21,11 @@ var citedFile = regexp.MustCompile(`[\w*./-]*[\w*]\.(?:go|py|md)\b`)
 // file that an overlay adds.
 var notInTree = regexp.MustCompile(`^(nats\.go|//pkg\.go|(.*/)?greet\.py|t\.py|order\.py|\*\.py|NAME(_\*)?\.go|idempotency/mutants\.go)$`)
 
+// nameInFile is a name of code that a comment places in a file.
+var nameInFile = regexp.MustCompile(`\b([A-Za-z]\w*[a-z][A-Z]\w*) in ((?:\w+/)+\w+\.go)\b`)
+
 // TestFilesThatCommentsCiteExist checks names of files in the comments of Go and Python files: each is in the folder of the
-// comment, or its path begins there or at the root.
+// comment, or its path begins there or at the root. A name of code that a comment places in a file is in that file.
 func TestFilesThatCommentsCiteExist(t *testing.T) {
 	t.Parallel()
 	cited := 0
@@ -36,8 +39,11 @@ func TestFilesThatCommentsCiteExist(t *testing.T) {
 				t.Errorf("%s cites %s, which does not exist", file, name)
 			}
 		}
+		for _, m := range nameInFile.FindAllStringSubmatch(comments, -1) {
+			require.Regexp(t, `\b`+m[1]+`\b`, text(t, "../"+m[2]), "%s cites %s in %s", file, m[1], m[2])
+		}
 	}
-	require.Greater(t, cited, 300)
+	require.Greater(t, cited, 500)
 }
 
 // TestListsOfFilesAreComplete reads the comments of the files with a package comment: if they name a file of the package,

@@ -3,18 +3,13 @@ package docs_test
 import (
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// Names of code and of files, in the pages and in comments, which no compiler checks.
 
 // A page names code of a file as `A`, `B` and `C` in [NAME.go](path), as `A` ([NAME.go](path)) and as [`A`](path). Tests of a
 // file follow its link.
@@ -74,64 +69,4 @@ func (p *goPackage) declares(name string) bool {
 		}
 	}
 	return false
-}
-
-var (
-	comment       = regexp.MustCompile(`(?m)(?:^|\s)//(.*)$`)
-	fileInComment = regexp.MustCompile(`(?:^|[^\w./*-])((?:\w+/)*\w+\.go|docs/[\w-]+\.md)\b`)
-	nameInComment = regexp.MustCompile(`\b([A-Za-z]\w*[a-z][A-Z]\w*) in ((?:\w+/)+\w+\.go)\b`)
-)
-
-// notFiles are words of comments that only look like files of this repository.
-var notFiles = map[string]string{
-	"nats.go":                "the client library",
-	"pkg.go":                 "pkg.go.dev",
-	"NAME.go":                "a placeholder",
-	"idempotency/mutants.go": "added by the overlay of the planted faults",
-}
-
-// TestFilesThatCommentsNameExist checks names of files in comments, from the top or from the folder of the comment.
-func TestFilesThatCommentsNameExist(t *testing.T) {
-	t.Parallel()
-	checked := 0
-	eachGoFile(t, func(path, text string) {
-		for _, m := range comment.FindAllStringSubmatch(text, -1) {
-			for _, named := range fileInComment.FindAllStringSubmatch(m[1], -1) {
-				checked++
-				if notFiles[named[1]] == "" && !exists(filepath.Join("..", named[1])) && !exists(filepath.Join(filepath.Dir(path), named[1])) {
-					t.Errorf("%s: a comment names %s, which does not exist", path, named[1])
-				}
-			}
-			for _, named := range nameInComment.FindAllStringSubmatch(m[1], -1) {
-				code, err := os.ReadFile(filepath.Join("..", named[2]))
-				if err != nil || !regexp.MustCompile(`\b`+named[1]+`\b`).Match(code) {
-					t.Errorf("%s: a comment names %s in %s, which does not have it", path, named[1], named[2])
-				}
-			}
-		}
-	})
-	require.Greater(t, checked, 500)
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
-// eachGoFile calls do with the path and text of each Go file of the module.
-func eachGoFile(t *testing.T, do func(path, text string)) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && slices.Contains([]string{".git", ".ci", "bin", "testdata"}, d.Name()):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, ".go"):
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		do(path, string(data))
-		return err
-	}))
 }
