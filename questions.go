@@ -117,11 +117,7 @@ const (
 // be claimed yet, and then fails with [ErrNoQuestion]. A running worker has to reply, else it fails with
 // [ErrNoWorker].
 func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, error) {
-	err := id.check()
-	var asked *api.Question
-	if err == nil {
-		asked, err = c.question(ctx, id)
-	}
+	asked, err := c.question(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, err)
 	}
@@ -129,6 +125,9 @@ func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, er
 }
 
 func (c *Client) question(ctx context.Context, id QuestionID) (*api.Question, error) {
+	if err := id.check(); err != nil {
+		return nil, err
+	}
 	end := time.Now().Add(unknownFor)
 	for wait := unknownPause; ; wait *= 2 {
 		page, err := c.questions(ctx, id.App, api.QuestionsRequest{Chat: id.Chat, Run: id.Run, ToolCallID: id.ToolCallID})

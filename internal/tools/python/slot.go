@@ -36,7 +36,7 @@ func (s *slot) suits(function string, shared bool) int {
 	switch {
 	case s.blocked:
 		return unsuitable
-	case s.load == 0 && s.waiting == 0:
+	case s.unused():
 		return idle
 	case s.load == 0:
 		return attending
