@@ -119,7 +119,7 @@ func TestHostileAnswersAreRefusedByName(t *testing.T) {
 		`{"chat_id":"c","corr":"1","response":1,"user_id":{}}`: "user_id is an object",
 		`{"type":"tool_call_response","data":{"chat_id":"c","corr":"1","text":""},"timestamp":true}`:        "timestamp is a boolean",
 		`{"type":"tool_call_response","data":{"kind":"cancel"}}`:                                            "send one kind",
-		fmt.Sprintf(`{"chat_id":"c","corr":%q,"response":1}`, strings.Repeat("x", events.MaxCallIDBytes+1)): "at most 1162",
+		fmt.Sprintf(`{"chat_id":"c","corr":%q,"response":1}`, strings.Repeat("x", events.MaxCallIDBytes+1)): "at most 1419",
 		fmt.Sprintf(`{"chat_id":%q,"corr":"1","response":1}`, strings.Repeat("x", events.MaxIDBytes+1)):     "at most 1024",
 		`{"chat_id":"c","corr":"1","response":` + nest(events.MaxDataDepth+1) + `}`:                         "nested more than 56",
 		`{"chat_id":"c","corr":"1","response":` + nest(events.MaxDepth) + `}`:                               "nested more than 64",

@@ -14,7 +14,11 @@ const (
 	EffectNone       Effect = "none"       // reads only; entered at least once
 )
 
-// Effects returns all effects, from the strictest.
+// EffectProgram is the effect of the claim of a program: the program may be continued at any time, because its
+// steps have their own effects. No tool can declare it.
+const EffectProgram Effect = "program"
+
+// Effects returns the effects that a tool can declare, from the strictest.
 func Effects() []Effect {
 	return []Effect{EffectUnsafe, EffectReplay, EffectKeyed, EffectIdempotent, EffectNone}
 }
@@ -23,7 +27,7 @@ func Effects() []Effect {
 // version does not know is treated as unsafe.
 func (e Effect) Reenterable() bool {
 	switch e {
-	case EffectReplay, EffectKeyed, EffectIdempotent, EffectNone:
+	case EffectReplay, EffectKeyed, EffectIdempotent, EffectNone, EffectProgram:
 		return true
 	case EffectUnsafe:
 	}
@@ -31,8 +35,11 @@ func (e Effect) Reenterable() bool {
 }
 
 // Stricter returns the effect that allows less. An effect that this version does not know is as strict
-// as unsafe; "" sets no limit.
+// as unsafe; "" sets no limit. A program and a tool have no common effect: both together are unsafe.
 func (e Effect) Stricter(other Effect) Effect {
+	if other != "" && e != other && (e == EffectProgram || other == EffectProgram) {
+		return EffectUnsafe
+	}
 	if other != "" && other.leniency() < e.leniency() {
 		return other
 	}

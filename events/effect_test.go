@@ -30,3 +30,17 @@ func TestStricterEffectWinsAndAnUnknownOneIsAsStrictAsUnsafe(t *testing.T) {
 	require.Equal(t, events.Effect("newer"), events.EffectNone.Stricter("newer"))
 	require.Equal(t, events.Effect("newer"), events.Effect("newer").Stricter(events.EffectUnsafe))
 }
+
+func TestProgramIsReenterableAndHasNoEffectInCommonWithATool(t *testing.T) {
+	t.Parallel()
+	program := events.EffectProgram
+	require.True(t, program.Reenterable())
+	require.NotContains(t, events.Effects(), program, "a tool cannot declare it")
+	require.Equal(t, program, program.Stricter(program))
+	require.Equal(t, program, program.Stricter(""), "no limit")
+	for _, e := range append(events.Effects(), "newer") {
+		require.Equal(t, events.EffectUnsafe, program.Stricter(e), e)
+		require.Equal(t, events.EffectUnsafe, e.Stricter(program), e)
+	}
+	require.Equal(t, events.EffectUnsafe, events.Effect("").Stricter(program), "of a claim without effect")
+}

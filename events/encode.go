@@ -146,6 +146,7 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 	w.str("tool_call_id", e.ToolCallID)
 	w.str("call_id", e.CallID)
 	w.str("corr", e.Corr)
+	w.step(e.Program, e.Step, e.Depth)
 	w.boolean("awaiting_response", e.AwaitingResponse)
 	if e.ComponentType == nil {
 		w.value("component_type", nil)
@@ -205,6 +206,7 @@ func (w *writer) toolResponse(kind string, e *ToolResponse) {
 	w.str("tool_call_id", e.ToolCallID)
 	w.str("call_id", e.CallID)
 	w.str("corr", e.Corr)
+	w.step(e.Program, e.Step, e.Depth)
 	w.str("status", e.Status)
 	w.boolean("success", e.Success)
 	w.str("content", e.Content)
@@ -221,7 +223,16 @@ func (w *writer) toolResponse(kind string, e *ToolResponse) {
 		}
 		w.value("context_keys", keys)
 	}
+	w.optional("artifact_id", e.ArtifactID)
+	w.optional("skill_id", e.SkillID)
 	w.close()
+}
+
+// step writes where in a program a call is; a turn that is not a program has none of it.
+func (w *writer) step(program, step string, depth int) {
+	w.optional("program", program)
+	w.optional("step", step)
+	w.optionalInt("depth", int64(depth))
 }
 
 // other writes an event that has no dedicated writer.

@@ -5,6 +5,7 @@ import "strings"
 // Kinds of inbound messages: the fourth token of an inbound subject, `data.kind` in the body.
 const (
 	KindStructuredOutputReady = "structured_output_ready"
+	KindPlanReady             = "plan_ready" // a turn whose data is a plan
 	KindToolCallResponse      = "tool_call_response"
 	KindCancel                = "cancel"
 	KindResume                = "resume"
@@ -36,6 +37,9 @@ const (
 
 	KindToolCallAck     = "tool_call_ack"     // of the records ack.<id>
 	KindToolCallDismiss = "tool_call_dismiss" // of the records dismiss.<id>
+
+	KindPlanStarted  = "plan_started"  // of the record program
+	KindPlanFinished = "plan_finished" // of the record result
 )
 
 // Kinds of live events that are published but not stored.

@@ -12,9 +12,9 @@ import (
 // made unique by a hash.
 const MaxAskBytes = 128
 
-// MaxCallIDBytes bounds the tool_call_id of anything: it is a turn key, a qualifier and the id of
-// a question, see [QuestionID].
-const MaxCallIDBytes = MaxIDBytes + len("@01234567/") + MaxAskBytes
+// MaxCallIDBytes bounds the tool_call_id of anything: it is a turn key, a qualifier, the id of a step
+// ([StepID]) and the id of a question ([QuestionID]).
+const MaxCallIDBytes = MaxIDBytes + len("@01234567#/") + MaxStepBytes + MaxAskBytes
 
 // AskID returns the id of a question in its call: its name or, without one, its number n, from
 // 1 on, in the order in which the call asks. Different names have different ids, and none

@@ -60,6 +60,9 @@ type ToolCall struct {
 	ToolCallID       string          `json:"tool_call_id"`
 	CallID           string          `json:"call_id"`
 	Corr             string          `json:"corr"`
+	Program          string          `json:"program,omitempty"` // of a step of a program: tool_call_id of the turn
+	Step             string          `json:"step,omitempty"`    // its id in the program, see [StepID]
+	Depth            int             `json:"depth,omitempty"`   // 1 in the program of the turn, one more for each program around it
 	AwaitingResponse bool            `json:"awaiting_response"`
 	ComponentType    *string         `json:"component_type"`
 	Display          string          `json:"display,omitempty"`
@@ -130,6 +133,9 @@ type ToolResponse struct {
 	ToolCallID      string   `json:"tool_call_id"`
 	CallID          string   `json:"call_id"`
 	Corr            string   `json:"corr"`
+	Program         string   `json:"program,omitempty"` // these three as in the [ToolCall]
+	Step            string   `json:"step,omitempty"`
+	Depth           int      `json:"depth,omitempty"`
 	Status          string   `json:"status"` // "ok" or "error"
 	Success         bool     `json:"success"`
 	Content         string   `json:"content"`
@@ -140,6 +146,8 @@ type ToolResponse struct {
 	Attempts        int      `json:"attempts"`
 	DurationMS      int64    `json:"duration_ms"` // in the tool, not what it waited for a limit or a process
 	ContextKeys     []string `json:"context_keys,omitempty"`
+	ArtifactID      string   `json:"artifact_id,omitempty"` // that the result of a step names
+	SkillID         string   `json:"skill_id,omitempty"`    // likewise
 }
 
 // Values of `status` in a [ToolResponse].

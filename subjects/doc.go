@@ -16,7 +16,7 @@
 //	<prefix>.api.<app>.<verb>                                        request API
 //	<prefix>.verdict.<app>.<random>                                  verdict on one answer
 //
-// The files: token.go (ids as tokens), key.go (journal keys), installation_names.go ([Space], all names of one installation: streams, buckets, consumers, inbound
+// The files: token.go (ids as tokens), key.go (journal keys), call.go (their call tokens), installation_names.go ([Space], all names of one installation: streams, buckets, consumers, inbound
 // and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go,
 // answer_result_subject.go. inbox.go and reply_check.go have the inboxes of workers and clients, and which reply subjects a
 // worker may publish to.

@@ -9,7 +9,7 @@ import (
 // A journal key has seven tokens: visibility, tenant, chat, turn, call, kind and, for some kinds, an id. [Key] is
 // the part that all records of a call share; its methods name records and filters, [ParseKey] is the way back.
 
-// SingleCall is the call token of a turn that is one call.
+// SingleCall is the call token of a turn that is one call, and of a program as a whole.
 const SingleCall = "0"
 
 // Visibility is the first token of a journal key.
@@ -23,7 +23,7 @@ type Key struct {
 	App, Chat, Turn, Call string
 }
 
-// TurnKey returns the key of a turn that is one call.
+// TurnKey returns the key of a turn: of its only call, or of its program.
 func TurnKey(app, chat, run, turn string) Key {
 	return Key{App: Token(app), Chat: Token(chat), Turn: TurnToken(run, turn), Call: SingleCall}
 }
@@ -46,6 +46,18 @@ func (k Key) record(visibility, kind string, id []string) string {
 	}
 	return visibility + "." + k.turnPart() + "." + k.Call + "." + kind
 }
+
+// WithCall returns the key of another call of the turn.
+func (k Key) WithCall(token string) Key {
+	k.Call = token
+	return k
+}
+
+// OfTurn returns the key of the turn, see [TurnKey].
+func (k Key) OfTurn() Key { return k.WithCall(SingleCall) }
+
+// TurnRecords matches all records of all calls of the turn, and its [Key.ReuseNote]s.
+func (k Key) TurnRecords() string { return "*." + k.turnPart() + ".>" }
 
 // PublicRecords matches the public records of the call.
 func (k Key) PublicRecords() string { return public + "." + k.String() + ".>" }

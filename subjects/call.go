@@ -1,0 +1,63 @@
+package subjects
+
+import (
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// A turn that is a program has records under several call tokens: [SingleCall] for the program itself, one for each of
+// its steps, and one for each call that oneturn makes for it. The token of a step leads back to its id unless the id is long.
+
+// Call tokens of the calls that oneturn makes for a program.
+const (
+	PlanCall    = "plan"    // of [events.StepPlan]
+	RespondCall = "respond" // of [events.StepRespond]
+	ApproveCall = "approve" // of [events.StepApprove]
+)
+
+// stepMark begins the token of a step, so that it is none of the other call tokens.
+const stepMark = "s_"
+
+// StepCall returns the call token of a step of a program, by the id that the step has there.
+func StepCall(id string) string { return Token(stepMark + id) }
+
+// StepOfCall is the inverse of [StepCall]. It reports false for any other call token, and for one that is a hash.
+func StepOfCall(token string) (id string, ok bool) {
+	if !strings.HasPrefix(token, stepMark) {
+		return "", false
+	}
+	text, hashed, err := Untoken(token)
+	if err != nil || hashed || text == stepMark {
+		return "", false
+	}
+	return strings.TrimPrefix(text, stepMark), true
+}
+
+// CallOf returns the call token of what follows the id of a turn in a tool_call_id: nothing, a step or one of the
+// calls that oneturn makes for a program (see [events.StepID]).
+func CallOf(step string) string {
+	switch step {
+	case "":
+		return SingleCall
+	case events.StepPlan:
+		return PlanCall
+	case events.StepRespond:
+		return RespondCall
+	case events.StepApprove:
+		return ApproveCall
+	}
+	return StepCall(step)
+}
+
+// IsCall reports whether a token is a call token: of a turn, of a step or of what oneturn calls for a program.
+func IsCall(token string) bool {
+	switch token {
+	case SingleCall, PlanCall, RespondCall, ApproveCall:
+		return true
+	}
+	if _, ok := StepOfCall(token); ok {
+		return true
+	}
+	return isHash(token)
+}
