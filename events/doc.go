@@ -18,8 +18,8 @@
 //     records, effects of tools, error codes
 //   - turn.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
 //     field_reader.go read its fields, unreadable_event.go finds the sender of one that cannot be read
-//   - question.go, answer_result.go, unstored_events.go: questions and surfaces, the results of answers, events that are not
-//     stored; schema.go has the JSON Schema of each
+//   - question.go, answer_result.go, program.go, unstored_events.go: questions and surfaces, the results of answers, the steps
+//     of programs, events that are not stored; schema.go has the JSON Schema of each
 //   - ids.go, question_id.go, step_id.go, normalize_name.go: ids of calls, questions and steps, and the form in which names are compared
 //   - decode.go, json_literal.go, json_limits.go: the strict decoder
 //   - encode.go, json_writer.go, json_append.go, canonical.go: the encoder, and canonical JSON

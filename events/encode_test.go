@@ -84,6 +84,10 @@ func fill(v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())
 	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"z":1.0,"a":[null,true]}`))
+			return
+		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(v.Index(0))
 	case reflect.Interface:
@@ -98,7 +102,7 @@ func TestEncodeWritesEveryFieldThatTheStructTagsPromise(t *testing.T) {
 	for _, event := range []any{
 		&events.ToolCall{}, &events.ToolResponse{}, &events.TurnConflict{}, &events.ToolCallCancel{},
 		&events.ToolCallAck{}, &events.ToolCallDismiss{}, &events.ToolProgress{}, &events.ToolCallRejected{}, &events.RunComplete{},
-		&events.UIToolComplete{}, &events.UIToolDismiss{},
+		&events.UIToolComplete{}, &events.UIToolDismiss{}, &events.PlanStarted{}, &events.PlanFinished{},
 	} {
 		for _, filled := range []bool{false, true} {
 			v := reflect.ValueOf(event)

@@ -49,6 +49,8 @@ func outbound() map[string]any {
 			Status: events.RunWaits, Reason: events.ReasonAwaitingInput,
 		},
 		events.KindToolCallRejected: rejected(),
+		events.KindPlanStarted:      samplePlanStarted(),
+		events.KindPlanFinished:     samplePlanFinished(),
 		events.KindUIToolComplete: &events.UIToolComplete{
 			AppID: "a", ChatID: "c", EventID: "t/1", UIToolID: "n", Display: events.DisplayInline, Status: "approved", Summary: "s",
 		},
@@ -107,6 +109,15 @@ func TestSchemasNameTheMembersOfTheGoTypes(t *testing.T) {
 		if kind == events.KindToolCall {
 			payload := member(t, member(t, schema, "properties"), "payload")
 			requireMembers(t, payload, reflect.TypeFor[events.ToolCallPayload]())
+		}
+		if kind == events.KindPlanStarted {
+			payload := member(t, member(t, schema, "properties"), "payload")
+			requireMembers(t, payload, reflect.TypeFor[events.PlanPayload]())
+			parts := member(t, payload, "properties")
+			requireMembers(t, member(t, member(t, parts, "steps"), "items"), reflect.TypeFor[events.PlanStep]())
+			requireMembers(t, member(t, member(t, parts, "groups"), "items"), reflect.TypeFor[events.PlanGroup]())
+			limits := member(t, parts, "limits")
+			require.Len(t, member(t, limits, "properties"), reflect.TypeFor[events.PlanLimits]().NumField())
 		}
 	}
 }
@@ -242,7 +253,7 @@ func TestSchemaKnowsOnlyItsKinds(t *testing.T) {
 // TestSchemaListsEveryCode keeps the codes of the schemas and of the package the same.
 func TestSchemaListsEveryCode(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{events.KindToolCall, events.KindToolResponse} {
+	for _, kind := range []string{events.KindToolCall, events.KindToolResponse, events.KindPlanFinished} {
 		raw, _ := events.Schema(kind)
 		code := member(t, member(t, member(t, mustDecode(t, string(raw)), "properties"), "code"), "enum")
 		require.ElementsMatch(t, []any{

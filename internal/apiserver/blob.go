@@ -65,5 +65,5 @@ func isPublicBlob(app, name string) bool {
 		return false
 	}
 	r, ok := subjects.ParseKey("e." + name[:at])
-	return ok && r.App == app && slices.Contains([]string{events.KindToolCall, events.KindToolResponse, events.RecordAsk}, r.Kind)
+	return ok && r.App == app && slices.Contains([]string{events.KindToolCall, events.KindToolResponse, events.RecordAsk, events.RecordProgram, events.RecordResult}, r.Kind)
 }

@@ -77,3 +77,14 @@ func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 		require.Equal(t, text, string(got))
 	}
 }
+
+func TestBlobsOfEveryPublicEventAreServed(t *testing.T) {
+	t.Parallel()
+	for key, public := range map[string]bool{
+		"app.c.0-t.0.tool_call": true, "app.c.0-t.s_1.tool_response": true, "app.c.0-t.0.ask.1": true,
+		"app.c.0-t.0.program": true, "app.c.0-t.0.result": true,
+		"app.c.0-t.0.park.1": false, "app.c.0-t.0.step.1": false, "beta.c.0-t.0.program": false, "dead.12": false,
+	} {
+		require.Equal(t, public, isPublicBlob("app", key+".0123456789abcdef"), key)
+	}
+}
