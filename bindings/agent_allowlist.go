@@ -36,7 +36,7 @@ func (b *binder) checkAllowed() {
 		}
 		allow[a.name] = a.allowed
 		for _, name := range a.allowed {
-			if slices.Contains(known, name) || b.shared.has(name) {
+			if len(b.entriesNamed(name)) > 0 || b.shared.has(name) {
 				continue
 			}
 			at := place{a.at.file, a.allowedAt.lineOfText(name)}
@@ -44,7 +44,7 @@ func (b *binder) checkAllowed() {
 		}
 	}
 	if len(allow) > 0 {
-		b.allow = allow
+		b.allow, b.w.allowed = allow, allow
 	}
 }
 

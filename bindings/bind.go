@@ -39,8 +39,11 @@ type workflow struct {
 	onlyTool      map[string]slot // agent → its tool, if it has one only
 	registered    map[string]string
 	bindings      []*Binding
-	tools         map[string]slot // by name, without agent
-	order         []string        // their names, in the order of the manifests
+	tools         map[string]slot     // by name, without agent
+	steps         stepTools           // what steps of programs can name, in the order of the manifests
+	programs      []string            // the tools that run programs
+	allowed       map[string][]string // the agents with a list of tools
+	order         []string            // their names, in the order of the manifests
 	agents        []string
 	models        []string
 	unreadable    []place
@@ -73,6 +76,10 @@ type binder struct {
 	functions  map[key]place     // function name and agent → first place
 	locations  map[key]string    // the same → file
 	allow      guards.Guard      // holds the agents' lists; nil if there are none
+	byName     map[string][]*toolEntry
+	byID       map[string][]*toolEntry // agents by their ids
+	several    map[stepKey]bool        // names that mean several tools
+	usable     map[Kind][]string       // names for the steps of a kind of programs
 	registry   map[string]Registered
 }
 
@@ -95,6 +102,7 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 	b.compileModels()
 	b.checkRegistry()
 	b.boundPairs()
+	b.indexEntries()
 	b.checkAllowed()
 	for i := range m.tools {
 		b.tool(&m.tools[i])
@@ -131,6 +139,7 @@ func (b *binder) boundPairs() {
 
 // tool binds one entry for each of its agents.
 func (b *binder) tool(t *toolEntry) {
+	t.problem = b.checkProgram(t)
 	signature, known, problem := b.signature(t)
 	if problem != nil && !problem.reported {
 		name := t.name
@@ -144,7 +153,7 @@ func (b *binder) tool(t *toolEntry) {
 	if problem == nil {
 		problem = s.problem
 	}
-	b.named(t, s, problem)
+	b.addNamed(t, s, problem)
 	for _, agent := range t.agents {
 		k := key{b.modelOf(t, agent), agent}
 		mdl := k.model
@@ -153,6 +162,9 @@ func (b *binder) tool(t *toolEntry) {
 		if a, ok := b.agent(agent); ok && !a.may(t.name) {
 			why = cmp.Or(why, "the agent's list of tools does not have it")
 			b.errorf(t.at, "tool_not_allowed", "add it to tools of agent "+agent, "tool %s names agent %s, whose list of tools does not have it", t.name, agent)
+		}
+		if why == "" {
+			b.w.steps.add(t, b.binding(t, k, s))
 		}
 		switch {
 		case why != "":
@@ -185,8 +197,8 @@ func (b *binder) modelOf(t *toolEntry, agent string) string {
 	return cmp.Or(t.model, b.w.registered[agent])
 }
 
-// named notes a tool under its name, bound to no agent: its model is that for its first one.
-func (b *binder) named(t *toolEntry, s toolSchemas, problem *bindProblem) {
+// addNamed notes a tool under its name, bound to no agent: its model is that for its first one.
+func (b *binder) addNamed(t *toolEntry, s toolSchemas, problem *bindProblem) {
 	k := key{}
 	if k.model = t.model; len(t.agents) > 0 {
 		k.model = b.modelOf(t, t.agents[0])
@@ -196,6 +208,12 @@ func (b *binder) named(t *toolEntry, s toolSchemas, problem *bindProblem) {
 		entry.why = fmt.Sprintf("tool %s is not usable: %s", t.name, why)
 	} else {
 		entry.binding = b.binding(t, k, s)
+		if len(t.agents) == 0 {
+			b.w.steps.add(t, entry.binding)
+		}
+	}
+	if t.program != nil {
+		b.w.programs = append(b.w.programs, t.name)
 	}
 	b.w.tools[t.name] = entry
 	b.w.order = append(b.w.order, t.name)
@@ -250,13 +268,13 @@ func takesKeywordsAlone(params []Param) bool {
 func (b *binder) binding(t *toolEntry, k key, s toolSchemas) *Binding {
 	bound := &Binding{
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
-		Kind: t.kind, Target: t.target, Shared: t.shared, MaxAttempts: cmp.Or(t.policy.attempts, b.defaults.attempts, DefaultMaxAttempts),
+		Kind: t.kind, Target: t.target, Program: t.program, Shared: t.shared, MaxAttempts: cmp.Or(t.policy.attempts, b.defaults.attempts, DefaultMaxAttempts),
 		Timeout: cmp.Or(t.policy.timeout, b.defaults.timeout), Input: s.input, Output: s.output, InputSchema: s.inputSchema, OutputSchema: s.outputSchema,
 		Limits: t.limits, Guards: t.guards, Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
 		AcceptsContext: t.target == nil, Enterprise: b.enterprise, Digest: b.w.digest, CompatSilent: b.compatSilent, CompatEvents: b.compatEvents, RunOnKeyReuse: b.reuse == reuseRun, FollowKeyReuse: b.reuse == reuseRefuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
-	bound.EffectDeclared = t.policy.effect != "" || b.defaults.effect != ""
+	bound.EffectDeclared = t.policy.effect != "" || b.defaults.effect != "" || t.program != nil
 	if bound.Effect == EffectNone && !t.uiTool {
 		bound.Cache = t.cache
 	}
@@ -281,6 +299,8 @@ func (b *binder) binding(t *toolEntry, k key, s toolSchemas) *Binding {
 // effect returns the effect of a tool and where it comes from.
 func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 	switch {
+	case t.program != nil:
+		return EffectProgram, "each step has the effect of its tool"
 	case t.policy.effect != "":
 		return t.policy.effect, fmt.Sprintf("effect of the tool (%s)", t.policy.at)
 	case b.defaults.effect != "":

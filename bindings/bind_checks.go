@@ -79,7 +79,7 @@ func (b *binder) checkBinding(t *toolEntry, bound *Binding, s toolSchemas) {
 		b.checkHints(t)
 	}
 	b.checkClaims(t, bound)
-	if bound.Model == nil && bound.Input == nil {
+	if bound.Model == nil && bound.Input == nil && bound.Program == nil {
 		b.warnf(t.at, "agent_without_model", t.at.fixFor("add model to the agent or to the tool", "register a model for the agent", "name a model"),
 			"agent %s has no model: tool %s gets its output unchecked", bound.Agent, t.name)
 	}

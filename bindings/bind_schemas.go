@@ -32,7 +32,7 @@ func (b *binder) schemasOf(t *toolEntry, params []Param, known bool) toolSchemas
 		if r, ok := b.registry[t.name]; ok && declared.Output == nil {
 			declared.Output = r.Output
 		}
-	case KindNATS, KindMCP, KindHTTP, KindAgent:
+	case KindNATS, KindMCP, KindHTTP, KindAgent, KindPlan, KindOrchestrate:
 	}
 	s.inputSchema, s.outputSchema = declared.Input, declared.Output
 	if t.problem == nil && (t.inferInput || t.inferOutput) && !b.inOtherProgram(t) {

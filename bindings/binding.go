@@ -71,6 +71,7 @@ type Binding struct {
 	File     string        // Python: relative to the root, slash-separated
 	Function string        // Python: name of the function
 	Target   target.Target // of the other kinds: where the tool is; nil for Python and Go
+	Program  *Program      // of kind plan and orchestrate, else nil
 	Shared   string        // name of the shared tool that it is, whose calls are counted in all workflows together; "" if it is counted on its own
 
 	Effect         Effect

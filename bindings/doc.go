@@ -28,11 +28,13 @@
 //	workflow      optional; must be the folder's name
 //	agents        name → {model, description, tools (the only ones that it may call)}
 //	models        name → JSON Schema
-//	tools         list of {name, kind (python, go, nats, mcp, http, agent), agent or agents,
-//	              model or schema, file, function (default: name), auto (default: true), effect,
+//	tools         list of {name, kind (python, go, nats, mcp, http, agent, plan, orchestrate),
+//	              agent or agents, model or schema, file, function (default: name), auto (default: true), effect,
 //	              timeout, max_attempts, ui {component, mode}, description, use (a shared tool),
 //	              nats, mcp, http or completion (where a tool is that is neither Python nor Go),
-//	              id (of an agent), input, output, cache, limits, guards}
+//	              id (of an agent), input, output, cache, limits, guards; of kind plan and
+//	              orchestrate: uses, planner, respond, approve, enabled, program {calls, steps,
+//	              parallel, depth, step_timeout, timeout}}
 //	servers       name → MCP server {command, env, url, headers, …}
 //	defaults      {effect, timeout, max_attempts} of every tool that does not set them
 //	context       name → {type, description, default, source, triggers, agents}
@@ -65,18 +67,19 @@
 //   - context_variables.go, trigger_reader.go: context variables and their triggers
 //   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
 //     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
-//     cache_policy.go
+//     cache_policy.go, program.go (tools that run programs: plans and orchestrations)
 //
 // Binding agents, models and tools to each other:
 //
 //   - bind.go: makes the bindings; bind_models.go and bind_schemas.go compile the schemas, bind_checks.go reports what does
-//     not belong together
+//     not belong together; program_check.go checks the tools that programs name
 //   - python_signatures.go: what a Python function takes; python_shims.go: the imports that the Python host has stand-ins for
 //   - presentation.go: which component displays a tool
 //
 // Using the result:
 //
-//   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name
+//   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name;
+//     program_tools.go: the tools of a program's steps, its planner and its responder
 //   - arguments.go: the data of a turn becomes arguments; identity_fields.go keeps a model from setting what belongs to
 //     the turn
 //   - diagnostic.go, diagnostic_groups.go, suggestions.go: findings, one line for those that are alike, and words that were

@@ -103,7 +103,9 @@ type toolEntry struct {
 	cacheAt     place
 	limits      target.Limits
 	guards      []guards.Guard
-	schema      *node // a model that it carries itself
+	program     *Program // of kind plan and orchestrate
+	programNode *node    // its entry
+	schema      *node    // a model that it carries itself
 	schemaAt    place
 	shared      string // name of the shared tool that it is
 	auto        bool

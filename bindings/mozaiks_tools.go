@@ -88,7 +88,13 @@ func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 		return
 	}
 	o := &entryReader{manifest: m, what: "tool " + t.name, file: file, problem: t.problem}
-	o.readTarget(n, kind, t)
+	if programKind(kind) {
+		t.kind = kind
+		o.program(n, t)
+	} else {
+		o.readTarget(n, kind, t)
+		o.withoutProgram(n, t)
+	}
 	o.rules(n, t)
 	t.problem = o.problem
 }

@@ -45,6 +45,7 @@ func ownKeys(object string) []string {
 			"name", "kind", "agent", "agents", "model", "schema", "file", "function", "auto",
 			"effect", "timeout", "max_attempts", "ui", "description",
 			"nats", "mcp", "http", "completion", "id", "input", "output", "cache", "limits", "guards", "use",
+			"uses", "planner", "respond", "approve", "enabled", "program",
 		}
 	case "shared tool":
 		return []string{
@@ -53,6 +54,8 @@ func ownKeys(object string) []string {
 		}
 	case "shared manifest":
 		return []string{"servers", "tools"}
+	case "program":
+		return []string{"calls", "steps", "parallel", "depth", "step_timeout", "timeout"}
 	case "cache":
 		return []string{"ttl", "scope"}
 	case "limits":
@@ -212,8 +215,8 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 		t.uiTool = t.component != ""
 	}
 	t.agents = append(n.get("agent").texts(), n.get("agents").texts()...)
-	if len(t.agents) == 0 {
-		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s has no agent", quoted(t.name))
+	if len(t.agents) == 0 && t.auto {
+		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it, or auto: false if only programs call it", "tool %s has no agent", quoted(t.name))
 		return t, false
 	}
 	if !m.complete(&t) {

@@ -122,7 +122,7 @@ func invalidManifests() map[string]string {
 		"bad max_attempts":        "tools: [{name: t, agent: A, kind: go, max_attempts: 0}]",
 		"max_attempts as text":    `tools: [{name: t, agent: A, kind: go, max_attempts: "3"}]`,
 		"bad kind":                "tools: [{name: t, agent: A, kind: rust}]",
-		"tool without agent":      "tools: [{name: t, kind: go}]",
+		"tool without agent":      "tools: [{name: t, kind: go, auto: true}]",
 		"tool without name":       "tools: [{agent: A, kind: go}]",
 		"python without file":     "tools: [{name: t, agent: A, kind: python}]",
 		"model and schema":        "tools: [{name: t, agent: A, kind: go, model: M, schema: {type: object}}]\nmodels: {M: {type: object}}",
@@ -135,6 +135,13 @@ func invalidManifests() map[string]string {
 		"bad silent":              "compat: {silent: perhaps}",
 		"bad events":              "compat: {events: perhaps}",
 		"bad auto":                "tools: [{name: t, agent: A, kind: go, auto: perhaps}]",
+		"effect of a program":     "tools: [{name: t, agent: A, kind: plan, effect: none}]",
+		"file of a program":       "tools: [{name: t, agent: A, kind: orchestrate, file: t.py}]",
+		"uses of another kind":    "tools: [{name: t, agent: A, kind: go, uses: [u]}]",
+		"no calls":                "tools: [{name: t, agent: A, kind: plan, program: {calls: 0}}]",
+		"key of program":          "tools: [{name: t, agent: A, kind: plan, program: {call: 1}}]",
+		"bad enabled":             "tools: [{name: t, agent: A, kind: plan, enabled: perhaps}]",
+		"plan without agent":      "tools: [{name: t, kind: plan}]",
 		"a list":                  "[]",
 	}
 }
@@ -156,7 +163,8 @@ func TestSchemaForEditorsAcceptsWhatTheLoaderAccepts(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
 	for name, text := range map[string]string{
-		"full": fullManifest,
+		"full":     fullManifest,
+		"programs": programManifest,
 		"hello": `
 agents:
   Greeter: {model: Greeting}

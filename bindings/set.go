@@ -207,7 +207,8 @@ func (s *Set) Dir(workflow string) string {
 	return ""
 }
 
-// Bound returns what is bound to a tool of a workflow: for this agent, else for any; nil if nothing is.
+// Bound returns what is bound to a tool of a workflow: for this agent, else for any; nil if nothing is. A tool that
+// runs programs needs no agent.
 func (s *Set) Bound(workflow, agent, tool string) *Binding {
 	w := s.find(workflow)
 	if w == nil {
@@ -222,6 +223,9 @@ func (s *Set) Bound(workflow, agent, tool string) *Binding {
 		case found == nil:
 			found = b
 		}
+	}
+	if program := w.tools[events.Name(tool)].binding; found == nil && program != nil && program.Program != nil {
+		return program
 	}
 	return found
 }

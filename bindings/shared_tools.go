@@ -98,6 +98,10 @@ func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
 	if t.kind == "" {
 		return t, false
 	}
+	if t.program != nil {
+		m.errorf(t.at, "shared_program", "declare it in the workflow that has the tools of its steps", "tool %s runs programs, whose steps call the tools of a workflow", t.name)
+		return t, false
+	}
 	if t.kind == KindPython {
 		m.errorf(t.at, "shared_python", "declare it in the workflow whose folder has its file", "tool %s is a Python function, which belongs to the folder of a workflow", t.name)
 		return t, false

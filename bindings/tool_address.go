@@ -20,6 +20,7 @@ func blocks() []string { return []string{"nats", "mcp", "http", "completion"} }
 func kinds() []string {
 	return []string{
 		string(KindPython), string(KindGo), string(KindNATS), string(KindMCP), string(KindHTTP), string(KindAgent),
+		string(KindPlan), string(KindOrchestrate),
 	}
 }
 

@@ -29,6 +29,9 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 		return nil, cli.Usagef("call: tool %s is a Go function of the worker's program, and only that program can run it: "+
 			"test it there (package oneturntest), or publish a turn", id(b.Tool))
 	}
+	if b.Program != nil {
+		return nil, cli.Usagef("call: tool %s runs programs, and only a worker can run them: publish a turn", id(b.Tool))
+	}
 	if agent == "" {
 		return b, nil
 	}

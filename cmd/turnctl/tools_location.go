@@ -46,8 +46,14 @@ func whereIs(b *bindings.Binding) whereReport {
 			return w
 		}
 	}
-	if b.Kind == bindings.KindPython {
+	switch b.Kind {
+	case bindings.KindPlan:
+		return whereReport{Text: "runs plans"}
+	case bindings.KindOrchestrate:
+		return whereReport{Text: "runs orchestrations"}
+	case bindings.KindPython:
 		return whereReport{File: b.File, Function: b.Function, Text: clean(b.File, longestWhere) + ":" + id(b.Function)}
+	default:
 	}
 	return whereReport{Text: string(b.Kind) + " tool of the worker's program"}
 }

@@ -74,6 +74,7 @@ func (b *Toolbox) Find(binding *bindings.Binding) (tools.Invoker, error) {
 			return nil, err
 		}
 		return b.registry.find(binding), nil
+	case bindings.KindPlan, bindings.KindOrchestrate:
 	}
 	return nil, unknown("this worker runs no %s tools", binding.Kind)
 }
@@ -87,7 +88,7 @@ func unknown(format string, args ...any) error {
 // is nil at the start.
 func (b *Toolbox) Adopt(old, set *bindings.Set) {
 	b.renew(old, set)
-	b.registry.adopt(set.Bindings())
+	b.registry.adopt(set.Callable())
 }
 
 // renew activates the Python files that the set was checked with, for workflows whose code
@@ -98,7 +99,7 @@ func (b *Toolbox) renew(old, set *bindings.Set) {
 	}
 	dirs := map[string]string{} // of workflows, by folder
 	note := func(s, other *bindings.Set) {
-		for _, binding := range s.Bindings() {
+		for _, binding := range s.Callable() {
 			if binding.Kind == bindings.KindPython && (other == nil || binding.Digest != other.WorkflowDigest(binding.Workflow)) {
 				dirs[binding.Dir] = binding.Workflow
 			}

@@ -42,7 +42,10 @@ func (w *Worker) awaitTools(ctx context.Context) error {
 func (w *Worker) unrunnable(ctx context.Context) error {
 	tried := map[string]bool{} // folders of workflows, each of which may have an interpreter
 	var last error
-	for _, b := range w.Bindings().Bindings() {
+	for _, b := range w.Bindings().Callable() {
+		if b.Program != nil {
+			continue // it needs the tools of its steps
+		}
 		if b.Kind != bindings.KindPython {
 			return nil
 		}
