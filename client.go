@@ -101,14 +101,14 @@ func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 // msgID is the Nats-Msg-Id of a turn. It differs by pool: a message that waits in a pool without
 // workers must not make the server drop the one that is published to the right pool.
 func (c *Client) msgID(e *events.StructuredOutputReady) string {
-	id := events.MsgID(events.KindStructuredOutputReady, e.TurnID, events.Fingerprint(e))
+	id := events.MsgID(e.InboundKind(), e.TurnID, events.Fingerprint(e))
 	if c.o.Pool != subjects.DefaultPool {
 		id += "." + c.o.Pool
 	}
 	return id
 }
 
-// PublishRaw sends the bytes of a structured_output_ready event to the workers unchanged, bare or in an
+// PublishRaw sends the bytes of a structured_output_ready or plan_ready event to the workers unchanged, bare or in an
 // envelope. It decodes them only to find the subject.
 func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, error) {
 	e, err := events.DecodeTurn(body)
@@ -116,7 +116,7 @@ func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, e
 		return nil, Receipt{}, err
 	}
 	t := turnOf(e)
-	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(e))
+	r, err := c.publish(ctx, e.InboundKind(), t.TurnID, t.Workflow, body, c.msgID(e))
 	return t, r, err
 }
 

@@ -214,7 +214,7 @@ func TestNoRoleMayDoMoreThanThePageDocuments(t *testing.T) {
 	s.run("provisioner", "provision")
 	for role, subjects := range map[string][]string{
 		"publisher": {
-			"oneturn.in.default.structured_output_ready.evil.W.c", "oneturn.events.acme.c.t.0.tool_response",
+			"oneturn.in.default.structured_output_ready.evil.W.c", "oneturn.in.default.plan_ready.evil.W.c", "oneturn.events.acme.c.t.0.tool_response",
 			"$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.evil.turn",
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "oneturn.dead.acme.cancel",
 			"oneturn.in.default.expire.acme.W.c", "oneturn.in.default.resume.acme.W.c", "oneturn.in.gpu.cancel.acme.W.c",

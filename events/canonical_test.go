@@ -65,7 +65,11 @@ func requireCanonicalData(t *testing.T, body string) {
 	t.Helper()
 	m, err := events.Parse([]byte(body))
 	require.NoError(t, err, body)
-	turn, err := m.Turn()
+	read := m.Turn
+	if m.Kind == events.KindPlanReady {
+		read = m.PlanReady
+	}
+	turn, err := read()
 	require.NoError(t, err, body)
 	data, fingerprint := m.CanonicalData(turn)
 	wantData, want := events.CanonicalData(turn, 0)

@@ -15,40 +15,59 @@ const DefaultApp = "default"
 // events which carry them in their payload stay within [MaxDepth].
 const MaxDataDepth = 56
 
-// DecodeTurn decodes a structured_output_ready event, in its envelope or bare, by the names
+// DecodeTurn decodes a structured_output_ready or plan_ready event, in its envelope or bare, by the names
 // of either generation (app_id or enterprise_id, agent_name or agent; in `context` or next to
 // it). Keys match exactly; unknown ones are ignored.
 //
 // Every error is an [ErrBadArgs] that names the field. A turn without chat or turn key wraps
 // a *[MissingFieldError]. An event whose auto_tool_mode is not the JSON value true is not a
-// turn: it decodes whatever its other fields hold, with AutoToolMode false.
+// turn: it decodes whatever its other fields hold, with AutoToolMode false. A plan_ready event always is one.
 func DecodeTurn(body []byte) (*StructuredOutputReady, error) {
 	m, err := Parse(body)
 	if err != nil {
 		return nil, err
 	}
+	if m.Kind == KindPlanReady {
+		return m.PlanReady()
+	}
 	return m.Turn()
 }
 
-// Turn is [DecodeTurn] for an opened message.
+// Turn is [DecodeTurn] for an opened structured_output_ready message.
 func (m *Message) Turn() (*StructuredOutputReady, error) {
 	if err := m.want(KindStructuredOutputReady); err != nil {
 		return nil, err
 	}
+	return m.startOfTurn("structured_data", false)
+}
+
+// PlanReady is [DecodeTurn] for an opened plan_ready message.
+func (m *Message) PlanReady() (*StructuredOutputReady, error) {
+	if err := m.want(KindPlanReady); err != nil {
+		return nil, err
+	}
+	return m.startOfTurn("plan", true)
+}
+
+// startOfTurn reads the event that starts a turn, whose data has a name.
+func (m *Message) startOfTurn(data string, plan bool) (*StructuredOutputReady, error) {
 	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	t := &StructuredOutputReady{
 		TurnID:           f.turnID("turn_idempotency_key", "context.turn_idempotency_key"),
 		Workflow:         f.name("context.workflow_name", "workflow_name"),
 		Agent:            f.name("agent_name", "agent"),
-		Model:            f.name("model_name"),
-		Data:             m.Data["structured_data"],
-		AutoToolMode:     m.Data["auto_tool_mode"] == true,
+		Data:             m.Data[data],
+		AutoToolMode:     plan || m.Data["auto_tool_mode"] == true,
 		UserID:           f.id("context.user_id"),
 		TurnSequence:     f.count("context.turn_sequence"),
 		ContextVariables: f.object("context.context_variables"),
 		CorrectionOf:     f.id("correction_of"),
 		Timestamp:        m.Timestamp,
+		Plan:             plan,
+	}
+	if t.Model = ModelPlan; !plan {
+		t.Model = f.name("model_name")
 	}
 	t.Enterprise = f.id("context.app_id", "app_id") == "" && f.id("context.enterprise_id", "enterprise_id") != ""
 	if t.UserID == "" {
@@ -60,7 +79,7 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 	f.require(t.Chat, "chat_id", "context.chat_id or chat_id")
 	f.require(t.Turn, "turn_idempotency_key", "turn_idempotency_key or context.turn_idempotency_key")
 	if m.deepest > MaxDataDepth {
-		f.shallow("structured_data")
+		f.shallow(data)
 		f.shallow("context.context_variables")
 	}
 	if m.nodes > MaxNodes-eventNodes {

@@ -59,17 +59,21 @@ func Encode(kind string, data any, now time.Time) ([]byte, error) {
 	return w.finish(now)
 }
 
-// EncodeTurn writes the structured_output_ready event of t in its envelope: what a publisher
+// EncodeTurn writes the structured_output_ready or plan_ready event of t in its envelope: what a publisher
 // sends. It refuses what [DecodeTurn] would refuse, so that a mistake shows where it is made.
 func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
-	w := newWriter(nil, KindStructuredOutputReady, 0)
+	w := newWriter(nil, t.InboundKind(), 0)
 	w.open("data")
-	w.str("kind", KindStructuredOutputReady)
+	w.str("kind", t.InboundKind())
 	w.optional("agent", t.Agent)
-	w.optional("agent_name", t.Agent)
-	w.optional("model_name", t.Model)
-	w.value("structured_data", t.Data)
-	w.boolean("auto_tool_mode", t.AutoToolMode)
+	if t.Plan {
+		w.value("plan", t.Data)
+	} else {
+		w.optional("agent_name", t.Agent)
+		w.optional("model_name", t.Model)
+		w.value("structured_data", t.Data)
+		w.boolean("auto_tool_mode", t.AutoToolMode)
+	}
 	w.optional("turn_idempotency_key", t.Turn)
 	w.optional("run_id", t.Run)
 	w.optional("correction_of", t.CorrectionOf)

@@ -12,6 +12,9 @@ const (
 	KindExpire                = "expire"
 )
 
+// TurnKind reports whether messages of a kind start turns.
+func TurnKind(kind string) bool { return kind == KindStructuredOutputReady || kind == KindPlanReady }
+
 // KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker
 // has deferred and publishes again. Only workers have the right to publish on such subjects, so its
 // headers can be trusted about its age.

@@ -78,7 +78,7 @@ func EncodeResume(r *Resume, now time.Time) ([]byte, error) {
 	return body, nil
 }
 
-// WithRun returns a structured_output_ready event with another run id and otherwise as it is,
+// WithRun returns an event that starts a turn with another run id and otherwise as it is,
 // which makes it a separate turn. Operators use it to run an event whose turn key was used
 // before with other data. The result is canonical JSON.
 func WithRun(body []byte, run string) ([]byte, error) {
@@ -92,8 +92,8 @@ func WithRun(body []byte, run string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.want(KindStructuredOutputReady); err != nil {
-		return nil, err
+	if m.Kind != "" && !TurnKind(m.Kind) {
+		return nil, m.wrongKind(KindStructuredOutputReady)
 	}
 	tree, err := Decode(body)
 	if err != nil {

@@ -51,6 +51,7 @@ func TestWithRunChangesTheRunAndNothingElse(t *testing.T) {
 		strings.Replace(data, "%s", "", 1),
 		strings.Replace(data, "%s", `,"run_id":"old"`, 1),
 		strings.Replace(data, "%s", `,"context":{"run_id":"old"}`, 1),
+		strings.Replace(data, "%s", `,"kind":"plan_ready","plan":{"b":1,"a":[]}`, 1),
 		`{"type":"chat.structured_output_ready","data":` + strings.Replace(data, "%s", `,"kind":"structured_output_ready"`, 1) + `}`,
 	} {
 		changed, err := events.WithRun([]byte(body), "new")

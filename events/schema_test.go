@@ -67,6 +67,9 @@ func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
 	turn, err := events.EncodeTurn(wantTurn(), noon)
 	require.NoError(t, err)
 	bodies[events.KindStructuredOutputReady] = string(turn)
+	plan, err := events.EncodeTurn(wantPlan(), noon)
+	require.NoError(t, err)
+	bodies[events.KindPlanReady] = string(plan)
 	cancel, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
 	require.NoError(t, err)
 	bodies[events.KindCancel] = string(cancel)
@@ -177,6 +180,10 @@ func TestSchemasRefuseWrongEvents(t *testing.T) {
 		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":true,"chat_id":"","turn_idempotency_key":"t"}`},
 		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":"true"}`},
 		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":false,"context":[]}`},
+		{events.KindPlanReady, `{"plan":{},"turn_idempotency_key":"t"}`},
+		{events.KindPlanReady, `{"plan":{},"chat_id":"c"}`},
+		{events.KindPlanReady, `{"turn_idempotency_key":"t","chat_id":"c"}`},
+		{events.KindPlanReady, `{"kind":"structured_output_ready","plan":{},"turn_idempotency_key":"t","chat_id":"c"}`},
 		{events.KindCancel, `{"chat_id":"c"}`},
 		{events.KindCancel, `{"turn":"t"}`},
 		{events.KindCancel, `{"turn":"t","chat_id":"c","reason":5}`},

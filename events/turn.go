@@ -15,7 +15,7 @@ type TurnID struct {
 }
 
 // StructuredOutputReady is the inbound event that starts a turn: an agent has finished with JSON that
-// calls for a tool.
+// calls for a tool. A plan_ready event starts a turn as well: then Plan is true, Data the plan and Model [ModelPlan].
 type StructuredOutputReady struct {
 	TurnID
 	Workflow         string         // context.workflow_name, "" when absent
@@ -29,6 +29,18 @@ type StructuredOutputReady struct {
 	ContextVariables map[string]any // snapshot of the context variables, nil when the event has none
 	CorrectionOf     string         // turn key of the turn that this one corrects, "" when none
 	Timestamp        time.Time      // timestamp of the envelope, zero when absent
+	Plan             bool           // the event is plan_ready
+}
+
+// ModelPlan is the model of a turn that a plan_ready event starts.
+const ModelPlan = "plan"
+
+// InboundKind returns the kind of the event.
+func (t *StructuredOutputReady) InboundKind() string {
+	if t.Plan {
+		return KindPlanReady
+	}
+	return KindStructuredOutputReady
 }
 
 // Cancel is the inbound event that asks for the end of a turn.

@@ -9,14 +9,15 @@ import (
 // unreadable stands in the tree of a lenient parser for a value that [Decode] refuses.
 type unreadable struct{}
 
-// Addressee returns the turn that a structured_output_ready event names although [DecodeTurn]
+// Addressee returns the turn that an event which starts one names although [DecodeTurn]
 // refuses it: a number, a text or a time stamp in it cannot be used, a key is duplicate, a field has
 // a wrong type, or it is nested too deeply. So the publisher can get a response. ok is false if the
 // chat, the turn key or another part of the identity is missing or cannot be read.
+// The kind is the one of the subject: it counts if the event has none.
 //
 // Only the identity and, if they can be read, workflow, agent, model, user and sequence are set. Data
 // is the hash of the body, so that the same body has the same fingerprint.
-func Addressee(body []byte) (t *StructuredOutputReady, ok bool) {
+func Addressee(body []byte, kind string) (t *StructuredOutputReady, ok bool) {
 	p := parser{s: string(body), lenient: true}
 	v, err := p.document()
 	top, _ := v.(map[string]any)
@@ -24,20 +25,26 @@ func Addressee(body []byte) (t *StructuredOutputReady, ok bool) {
 		return nil, false
 	}
 	f := fields{data: top}
-	kind := f.text("type")
-	if data, inside := top["data"].(map[string]any); inside && kind != "" {
+	typed := f.text("type")
+	if data, inside := top["data"].(map[string]any); inside && typed != "" {
 		f.data = data
 	}
-	for _, named := range []string{kind, f.text("kind")} {
-		if named = strings.TrimPrefix(named, TypePrefix); named != "" && named != KindStructuredOutputReady {
+	for _, named := range []string{typed, f.text("kind")} {
+		if named = strings.TrimPrefix(named, TypePrefix); named == "" {
+			continue
+		}
+		if kind = named; !TurnKind(kind) {
 			return nil, false
 		}
 	}
-	t = &StructuredOutputReady{TurnID: f.turnID("turn_idempotency_key", "context.turn_idempotency_key"), AutoToolMode: true}
-	if f.err != nil || t.Chat == "" || t.Turn == "" || f.data["auto_tool_mode"] != true {
+	t = &StructuredOutputReady{TurnID: f.turnID("turn_idempotency_key", "context.turn_idempotency_key"), AutoToolMode: true, Plan: kind == KindPlanReady}
+	if f.err != nil || t.Chat == "" || t.Turn == "" || !t.Plan && f.data["auto_tool_mode"] != true {
 		return nil, false
 	}
-	t.Workflow, t.Agent, t.Model = f.optionalText("context.workflow_name", "workflow_name"), f.optionalText("agent_name", "agent"), f.optionalText("model_name")
+	t.Workflow, t.Agent, t.Model = f.optionalText("context.workflow_name", "workflow_name"), f.optionalText("agent_name", "agent"), ModelPlan
+	if !t.Plan {
+		t.Model = f.optionalText("model_name")
+	}
 	t.UserID = f.optionalID("context.user_id")
 	g := fields{data: f.data}
 	t.TurnSequence = g.count("context.turn_sequence")

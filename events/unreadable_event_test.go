@@ -40,15 +40,35 @@ func TestAddresseeOfATurnThatCannotBeDecodedIsRead(t *testing.T) {
 		body := []byte(fmt.Sprintf(addressed, c.data, c.more, c.stamp))
 		_, err := events.DecodeTurn(body)
 		require.Error(t, err, "%.100s", body)
-		got, ok := events.Addressee(body)
+		got, ok := events.Addressee(body, events.KindStructuredOutputReady)
 		require.True(t, ok, "%.300s", body)
 		require.Equal(t, events.TurnID{App: "e", Chat: "c", Run: "7", Turn: "t"}, got.TurnID)
 		require.Equal(t, "W", got.Workflow)
 		require.Equal(t, "A", got.Agent)
 		require.Equal(t, "M", got.Model)
-		again, _ := events.Addressee(body)
+		again, _ := events.Addressee(body, events.KindStructuredOutputReady)
 		require.Equal(t, events.Fingerprint(got), events.Fingerprint(again))
 	}
+}
+
+func TestAddresseeOfAPlanThatCannotBeDecodedIsRead(t *testing.T) {
+	t.Parallel()
+	const ids = `"agent":"A","model_name":"M","turn_idempotency_key":"t","context":{"chat_id":"c","workflow_name":"W"},"plan":{"x":NaN}}`
+	for body, kind := range map[string]string{
+		`{"kind":"plan_ready",` + ids:                                events.KindStructuredOutputReady,
+		`{"type":"chat.plan_ready","data":{"user_id":1,` + ids + `}`: "",
+		`{` + ids: events.KindPlanReady,
+	} {
+		got, ok := events.Addressee([]byte(body), kind)
+		require.True(t, ok, body)
+		require.True(t, got.Plan)
+		require.Equal(t, events.TurnID{App: "default", Chat: "c", Turn: "t"}, got.TurnID)
+		require.Equal(t, []string{"W", "A", events.ModelPlan}, []string{got.Workflow, got.Agent, got.Model})
+	}
+	_, ok := events.Addressee([]byte(`{`+ids), events.KindStructuredOutputReady)
+	require.False(t, ok, "auto_tool_mode is not true")
+	_, ok = events.Addressee([]byte(`{"kind":"cancel",`+ids), events.KindPlanReady)
+	require.False(t, ok)
 }
 
 func TestAddresseeIsNoneWhereTheIdentityIsInDoubt(t *testing.T) {
@@ -69,7 +89,7 @@ func TestAddresseeIsNoneWhereTheIdentityIsInDoubt(t *testing.T) {
 		`{"auto_tool_mode":true,"turn_idempotency_key":"t","chat_id":"c" "x":1}`,
 		`[NaN]`, `NaN`, ``, `{`,
 	} {
-		_, ok := events.Addressee([]byte(body))
+		_, ok := events.Addressee([]byte(body), events.KindStructuredOutputReady)
 		require.False(t, ok, body)
 	}
 }
@@ -115,7 +135,7 @@ func FuzzAddressee(f *testing.F) {
 		f.Add([]byte(fmt.Sprintf(addressed, data, "", "null")))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, ok := events.Addressee(body)
+		got, ok := events.Addressee(body, events.KindStructuredOutputReady)
 		strict, err := events.DecodeTurn(body)
 		if err == nil && ok {
 			require.Equal(t, strict.TurnID, got.TurnID, "both read one identity")

@@ -86,7 +86,7 @@ func (h *Handlers) conflict(t *turn) inbound.Disposition {
 // checkSubject checks that the tokens of the subject match the ids in the body, so that rights on subjects are
 // rights on tenants and chats.
 func (h *Handlers) checkSubject(m *message, e *events.StructuredOutputReady) error {
-	return h.checkTokens(m, events.KindStructuredOutputReady, e.App, e.Workflow, e.Chat)
+	return h.checkTokens(m, e.InboundKind(), e.App, e.Workflow, e.Chat)
 }
 
 func (h *Handlers) checkTokens(m *message, kind, app, workflow, chat string) error {

@@ -289,8 +289,8 @@ func (h *Handlers) rejectSilently(t *turn) (inbound.Disposition, bool) {
 
 // undecoded rejects the turn of an event that cannot be decoded because of err. An event that does not name a chat and a
 // turn becomes a dead letter.
-func (h *Handlers) undecoded(ctx context.Context, m *message, err error) inbound.Disposition {
-	event, ok := events.Addressee(m.Data)
+func (h *Handlers) undecoded(ctx context.Context, m *message, kind string, err error) inbound.Disposition {
+	event, ok := events.Addressee(m.Data, kind)
 	if !ok {
 		return h.deadLetter(m, deadletter.DecodeReason(err), err)
 	}
@@ -303,12 +303,16 @@ func (h *Handlers) undecoded(ctx context.Context, m *message, err error) inbound
 	return h.admit(ctx, t)
 }
 
-// rejectUnusable rejects an event that cannot be decoded. An error inside of structured_data is one of the language
+// rejectUnusable rejects an event that cannot be decoded. An error inside of its data is one of the language
 // model, and comes with feedback for it.
 func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 	var syntax *events.SyntaxError
 	if errors.As(err, &syntax) {
-		if _, at, ok := strings.Cut(syntax.Pointer, "/structured_data"); ok {
+		name := "/structured_data"
+		if event.Plan {
+			name = "/plan"
+		}
+		if _, at, ok := strings.Cut(syntax.Pointer, name); ok {
 			at = printable(at)
 			violations := []model.Violation{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
 			return &rejection{

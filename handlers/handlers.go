@@ -169,8 +169,8 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	}
 	body, err := events.Parse(m.Data)
 	switch {
-	case err != nil && at.Kind == events.KindStructuredOutputReady:
-		return h.undecoded(ctx, m, err)
+	case err != nil && events.TurnKind(at.Kind):
+		return h.undecoded(ctx, m, at.Kind, err)
 	case err != nil:
 		return h.deadUnreadable(m, err)
 	}
@@ -179,8 +179,8 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 		return h.answer(ctx, m, at, body)
 	}
 	switch body.Kind {
-	case "", events.KindStructuredOutputReady:
-		return h.turn(ctx, m, body)
+	case "", events.KindStructuredOutputReady, events.KindPlanReady:
+		return h.turn(ctx, m, at, body)
 	case events.KindCancel:
 		return h.cancel(ctx, m, body)
 	case events.KindResume:
@@ -188,8 +188,8 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	case events.KindExpire:
 		return h.expire(ctx, m, at, body)
 	}
-	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
-		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
+	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s, %s", body.Kind,
+		events.KindStructuredOutputReady, events.KindPlanReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 
 // AckSeen has the run of a turn read its question when ack, the live copy of the record that closes it, arrives.

@@ -165,7 +165,7 @@ func (h *Handlers) inGrace(m *message) bool {
 // requeueUnread nacks a redelivered message of an unknown workflow within the binding grace before it is decoded. It
 // reports false if the budget has no place, and for kinds of messages that no binding decides.
 func (h *Handlers) requeueUnread(m *message, in subjects.Inbound) (inbound.Disposition, bool) {
-	switch turn := in.Kind == events.KindStructuredOutputReady; {
+	switch turn := events.TurnKind(in.Kind); {
 	case !h.awaitsWorkflow(m, in.Workflow), !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
 		turn && h.age(m) > h.MaxEventAge:
 		return inbound.Disposition{}, false

@@ -35,7 +35,7 @@ import (
 //   - left to its next delivery: another worker may own it, or a write is undecided (inbound.Left, claimFailed). A worker that
 //     drains naks it immediately (inbound.NakAfter).
 
-// turn is one structured_output_ready message on its way through the nine steps.
+// turn is one structured_output_ready or plan_ready message on its way through the nine steps.
 type turn struct {
 	run.Turn
 
@@ -60,12 +60,16 @@ type turn struct {
 }
 
 // turn handles the message that starts a turn.
-func (h *Handlers) turn(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
+func (h *Handlers) turn(ctx context.Context, m *message, at subjects.Inbound, body *events.Message) inbound.Disposition {
 	// 1. Decode. An event that cannot be decoded, but names its chat and turn, is rejected (end.go): admit then
 	// gets a turn with t.reject. Any other becomes a dead letter: a response needs their names.
-	event, err := body.Turn()
+	read := body.Turn
+	if body.Kind == events.KindPlanReady || body.Kind == "" && at.Kind == events.KindPlanReady {
+		read = body.PlanReady
+	}
+	event, err := read()
 	if err != nil {
-		return h.undecoded(ctx, m, err)
+		return h.undecoded(ctx, m, at.Kind, err)
 	}
 	if !event.AutoToolMode { // the application calls the tool itself: there is no turn to run
 		h.Metrics.NotATurn.Inc()

@@ -201,6 +201,8 @@ func (p *publication) accept(at string, it item) bool {
 	case err != nil:
 	case !turn.AutoToolMode:
 		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or omit the event")
+	case turn.Data == nil && turn.Plan:
+		err = errors.New("plan is missing or null: set it to the plan, an object")
 	case turn.Data == nil:
 		err = errors.New("structured_data is missing or null: set it to the output of the agent, an object")
 	}

@@ -96,7 +96,7 @@ func turnOf(data []byte) (events.TurnID, bool) {
 	if r, err := m.Resume(); err == nil {
 		return r.TurnID, true
 	}
-	t, err := m.Turn()
+	t, err := events.DecodeTurn(data)
 	if err != nil {
 		return events.TurnID{}, false
 	}

@@ -271,12 +271,12 @@ func (s *server) subjectOf(data []byte, pool string) (string, error) {
 		return "", fmt.Errorf("--fix-subject: %w", err)
 	}
 	switch m.Kind {
-	case "", events.KindStructuredOutputReady:
-		t, err := m.Turn()
+	case "", events.KindStructuredOutputReady, events.KindPlanReady:
+		t, err := events.DecodeTurn(data)
 		if err != nil {
 			return "", fmt.Errorf("--fix-subject: %w", err)
 		}
-		return s.space.In(pool, events.KindStructuredOutputReady, t.App, t.Workflow, t.Chat), nil
+		return s.space.In(pool, t.InboundKind(), t.App, t.Workflow, t.Chat), nil
 	case events.KindCancel:
 		c, err := m.Cancel()
 		if err != nil {

@@ -59,6 +59,10 @@ func TestWhatCannotBeHandledIsADeadLetterWithItsBytes(t *testing.T) {
 		{"other tenant's subject", strings.Replace(subject, ".app.", ".evil.", 1), good, "subject_mismatch"},
 		{"other chat's subject", strings.Replace(subject, ".chat", ".other", 1), good, "subject_mismatch"},
 		{"other kind's subject", strings.Replace(subject, "structured_output_ready", "cancel", 1), good, "subject_mismatch"},
+		{"plan on the subject of outputs", subject, strings.Replace(good, "structured_output_ready", "plan_ready", 1), "subject_mismatch"},
+		{"output on the subject of plans", strings.Replace(subject, "structured_output_ready", "plan_ready", 1), good, "subject_mismatch"},
+		{"plan without chat", strings.Replace(subject, "structured_output_ready", "plan_ready", 1), `{"plan":{},"turn_idempotency_key":"t"}`, "missing_field"},
+		{"plan that is not JSON", strings.Replace(subject, "structured_output_ready", "plan_ready", 1), `{"plan":`, "undecodable"},
 		{"short subject", "oneturn.in.default.x", good, "subject_mismatch"},
 	} {
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: c.subject, Data: []byte(c.body), Header: nats.Header{"X-Mine": {"kept"}}})

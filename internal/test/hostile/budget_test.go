@@ -131,7 +131,7 @@ func TestH02H03H04H05MessagesEndAsResponseOrDeadLetter(t *testing.T) { //nolint:
 			body = body[:limit]
 		}
 		_, err := events.DecodeTurn([]byte(body))
-		addressee, named := events.Addressee([]byte(body))
+		addressee, named := events.Addressee([]byte(body), events.KindStructuredOutputReady)
 		l.send("c", nil, []byte(body))
 		if err != nil && !named {
 			l.letter("undecodable")
