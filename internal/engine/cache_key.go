@@ -26,6 +26,9 @@ func (p *pipeline) cacheKey() (CacheKey, bool) {
 	default:
 		parts[3], parts[4] = turn.App, turn.Chat
 	}
+	if p.call.Program { // the form of its result may differ
+		parts[2] += " program"
+	}
 	args, err := p.inv.Call.EncodedArgs()
 	if err != nil {
 		return CacheKey{}, false

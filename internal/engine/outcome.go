@@ -35,6 +35,8 @@ type Outcome struct {
 	Set    map[string]any // context variables that the tool set
 	Remove []string       // context variables that the tool removed
 
+	Skill string // id of the skill that made the result, if its tool reports it outside of the payload; not of cached results
+
 	Stopped   error // cause, when the run was stopped before there was a result
 	Entered   bool  // the tool ran or may run yet; false is certain
 	Abandoned bool  // the tool has not returned; it may still run
@@ -54,7 +56,7 @@ func failed(status string) bool {
 
 // success is the outcome of a call whose tool has returned; see docs/mozaiksai.md.
 func success(tool string, r tools.Result) Outcome {
-	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove}
+	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove, Skill: r.Skill}
 	result := peek(r.Value)
 	if s, ok := result.status.(string); ok && failed(s) {
 		o.Success = false

@@ -4,7 +4,8 @@
 //
 // In reading order:
 //
-//   - invoker.go: [Invoker], [Call], [Result].
+//   - invoker.go: [Invoker], [Call], [Result]; prompt.go: what the product asks an agent.
+//   - artifact.go: ids of artifacts and skills in results.
 //   - describe.go: what an invoker reports about itself; info.go: what a call reports to its tool.
 //   - host.go, step.go: what a running call may do ([Host]): questions, surfaces, progress, named steps.
 //   - deadline.go, retry.go: the end of an attempt, and which errors may be retried.

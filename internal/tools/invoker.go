@@ -46,9 +46,15 @@ type Call struct {
 	// encoded them; [Call.EncodedArgs] returns it in either case. Code that changes Args sets it
 	// to nil; its bytes are never changed.
 	ArgsJSON json.RawMessage
-	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
-	Fields   []string       // with MapArgs: what the model declares, all else matches parameters by their exact names only; nil without a model
-	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
+	MapArgs  bool     // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
+	Fields   []string // with MapArgs: what the model declares, all else matches parameters by their exact names only; nil without a model
+	// Prompt is set when the product asks an agent, for example for a program. A tool that is a model asks with it instead
+	// of Args, and returns the text of the answer; any other tool gets Args, which have the same content.
+	Prompt *Prompt
+	// Program is set for a step of a program, whose references read fields of the result: a tool whose results may be plain
+	// text returns them as an object, {"text": …}.
+	Program bool
+	Context map[string]any // context variables for the tool's container; nil when the tool takes none
 	// LoadContext reads the context variables at their first use; used when Context
 	// is nil. Both nil: the tool has none.
 	LoadContext    func(ctx context.Context) (map[string]any, error)
@@ -79,6 +85,7 @@ type Result struct {
 	Value  json.RawMessage // JSON; nil means null
 	Set    map[string]any  // context variables that the tool set
 	Remove []string        // context variables that the tool removed
+	Skill  string          // id of the skill that made the result, if the tool reports it outside of the value, see [SkillID]
 }
 
 // EncodedArgs returns Args as canonical JSON, an object also when there are none.

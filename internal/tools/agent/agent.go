@@ -20,15 +20,13 @@ import (
 
 // Ask is a conversation, and in which form it is to be continued.
 type Ask struct {
-	Messages []Message
-	Schema   json.RawMessage // of the answer; nil for text
+	Messages    []Message
+	Schema      json.RawMessage // of the answer; nil for text
+	Temperature *float64        // unless the manifest sets one
 }
 
 // Message is one turn of a conversation.
-type Message struct {
-	Role    string `json:"role"` // system, user or assistant
-	Content string `json:"content"`
-}
+type Message = tools.Message
 
 // Answer is the answer of a model.
 type Answer struct {
@@ -57,6 +55,7 @@ type Tool struct {
 	t      target.Agent
 	o      Options
 	model  *endpoint
+	prompt *endpoint // the same endpoint for prompts of the product, whose form differs
 	client *outbound.Client
 }
 
@@ -75,6 +74,7 @@ func New(t *target.Agent, o Options) *Tool {
 	tool := &Tool{t: target.Agent{ID: t.ID, Completions: to}, o: o}
 	tool.client = outbound.New(outbound.Options{Network: to.Network, Headers: to.Headers, TLS: o.TLS, MaxBody: int64(o.MaxAnswer)})
 	tool.model = &endpoint{to: *to, client: tool.client}
+	tool.prompt = &endpoint{to: *to, client: tool.client}
 	return tool
 }
 
@@ -84,27 +84,30 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if err := outbound.Ended(ctx, op); err != nil {
 		return tools.Result{}, err
 	}
-	conversation, err := messages(op, call)
-	if err != nil {
-		return tools.Result{}, err
-	}
-	if t.t.Completions.System != "" {
-		conversation = append([]Message{{"system", t.t.Completions.System}}, conversation...)
+	ask, model, output := Ask{Schema: t.o.Output}, t.model, t.o.Output
+	if call.Prompt != nil {
+		ask, model, output = t.ask(call.Prompt), t.prompt, nil
+	} else {
+		var err error
+		if ask.Messages, err = messages(op, call); err != nil {
+			return tools.Result{}, err
+		}
+		ask.Messages = withSystem(t.t.Completions.System, ask.Messages)
 	}
 	start := time.Now()
-	answer, err := t.model.Complete(ctx, call, Ask{conversation, t.o.Output})
+	answer, err := model.Complete(ctx, call, ask)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	t.o.Logger.DebugContext(ctx, "a model answered", "tool", call.Name, "call", call.CallID, "model", t.t.Completions.Model,
 		"finish", t.client.Clean(answer.Finish), "prompt_tokens", answer.Usage.Prompt, "completion_tokens", answer.Usage.Completion,
 		"bytes", len(answer.Content), "duration", time.Since(start))
-	value, err := t.result(op, answer)
+	value, err := t.result(op, answer, output)
 	return tools.Result{Value: value}, err
 }
 
-// result is the answer of the model, as JSON.
-func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
+// result is the answer of the model, as JSON: a string without an output schema.
+func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMessage, error) {
 	fail := func(code events.Code, msg string) (json.RawMessage, error) {
 		return nil, &events.Error{Code: code, Op: op, Msg: msg}
 	}
@@ -128,7 +131,7 @@ func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
 		return fail(events.CodeToolError, "the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
 	case strings.TrimSpace(content) == "":
 		return fail(events.CodeToolError, "the model's answer is empty")
-	case t.o.Output == nil:
+	case output == nil:
 		value, err := json.Marshal(t.client.Redact(content))
 		if err != nil { // a string has a JSON form
 			return fail(events.CodeToolError, "the model's answer has no JSON form")

@@ -33,9 +33,10 @@ type dialect int32
 
 // What an endpoint may not know.
 const (
-	noSchema    dialect = 1 // response_format json_schema
-	noFormat    dialect = 2 // response_format at all
-	noMaxTokens dialect = 4 // max_tokens: it is called max_completion_tokens
+	noSchema      dialect = 1 // response_format json_schema
+	noFormat      dialect = 2 // response_format at all
+	noMaxTokens   dialect = 4 // max_tokens: it is called max_completion_tokens
+	noTemperature dialect = 8 // a temperature that the manifest has not set
 )
 
 // request is the body of a request.
@@ -72,7 +73,7 @@ func (e *endpoint) Complete(ctx context.Context, call *tools.Call, ask Ask) (Ans
 			e.proven.Store(true)
 			return answer, nil
 		}
-		next, ok := d.after(err, ask.Schema != nil)
+		next, ok := d.after(err, ask)
 		if !ok || e.proven.Load() {
 			return Answer{}, err
 		}
@@ -81,7 +82,8 @@ func (e *endpoint) Complete(ctx context.Context, call *tools.Call, ask Ask) (Ans
 }
 
 // after is the dialect to try after an endpoint has refused one, if there is another.
-func (d dialect) after(err error, schema bool) (dialect, bool) {
+func (d dialect) after(err error, ask Ask) (dialect, bool) {
+	schema := ask.Schema != nil
 	var refused *outbound.StatusError
 	if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity {
 		return d, false
@@ -89,6 +91,8 @@ func (d dialect) after(err error, schema bool) (dialect, bool) {
 	switch {
 	case d&noMaxTokens == 0 && strings.Contains(err.Error(), "max_completion_tokens"):
 		return d | noMaxTokens, true
+	case d&noTemperature == 0 && ask.Temperature != nil && strings.Contains(err.Error(), "temperature"):
+		return d | noTemperature, true
 	case schema && d&noSchema == 0:
 		return d | noSchema, true
 	case schema && d&noFormat == 0:
@@ -100,6 +104,9 @@ func (d dialect) after(err error, schema bool) (dialect, bool) {
 // body puts a request in a dialect.
 func (e *endpoint) body(ask Ask, d dialect) ([]byte, error) {
 	r := request{Model: e.to.Model, Messages: ask.Messages, Temperature: e.to.Temperature, MaxTokens: e.to.MaxTokens}
+	if r.Temperature == nil && d&noTemperature == 0 {
+		r.Temperature = ask.Temperature
+	}
 	if d&noMaxTokens != 0 {
 		r.MaxTokens, r.MaxCompletionTokens = 0, r.MaxTokens
 	}

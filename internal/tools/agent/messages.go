@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -14,13 +15,27 @@ const inputSchema = `{"type":"object","properties":{"prompt":{"type":"string"},"
 // maxMessages bounds a conversation.
 const maxMessages = 1000
 
+// ask is the request for a prompt of the product. Its system text follows the manifest's.
+func (t *Tool) ask(p *tools.Prompt) Ask {
+	system := strings.TrimSpace(t.t.Completions.System + "\n\n" + p.System)
+	return Ask{Messages: withSystem(system, p.Messages), Schema: p.Schema, Temperature: p.Temperature}
+}
+
+// withSystem is a conversation that begins with a system text, if there is one.
+func withSystem(system string, conversation []Message) []Message {
+	if system == "" {
+		return conversation
+	}
+	return append([]Message{{Role: "system", Content: system}}, conversation...)
+}
+
 // messages makes a conversation of the arguments: prompt alone is the message of the user, messages
 // alone are the conversation so far, and any others are the message of the user, as JSON. The
 // system message comes only from the manifest: arguments come from models and people.
 func messages(op string, call *tools.Call) ([]Message, error) {
 	if len(call.Args) == 1 {
 		if prompt, ok := call.Args["prompt"].(string); ok {
-			return []Message{{"user", prompt}}, nil
+			return []Message{{Role: "user", Content: prompt}}, nil
 		}
 		if list, ok := call.Args["messages"].([]any); ok {
 			return conversation(op, list)
@@ -30,7 +45,7 @@ func messages(op string, call *tools.Call) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Message{{"user", string(args)}}, nil
+	return []Message{{Role: "user", Content: string(args)}}, nil
 }
 
 func conversation(op string, list []any) ([]Message, error) {
@@ -55,7 +70,7 @@ func conversation(op string, list []any) ([]Message, error) {
 		case !ok:
 			return bad(path+"/content", "expected a text")
 		}
-		conversation = append(conversation, Message{role, content})
+		conversation = append(conversation, Message{Role: role, Content: content})
 	}
 	return conversation, nil
 }

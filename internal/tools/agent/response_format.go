@@ -32,7 +32,7 @@ func withFormatPrompt(ask Ask) []Message {
 		all[0].Content += "\n\n" + prompt + string(ask.Schema)
 		return all
 	}
-	return slices.Insert(all, 0, Message{"system", prompt + string(ask.Schema)})
+	return slices.Insert(all, 0, Message{Role: "system", Content: prompt + string(ask.Schema)})
 }
 
 // strict reports whether a schema is one that models can be held to token by token: each object

@@ -23,7 +23,7 @@
 //   - http_transport.go, http_body.go: streamable HTTP, and the messages in its answers.
 //   - watch_messages.go, wire_compat.go: what is read in messages before the SDK does, and what is repaired in them.
 //   - elicitation.go: questions of servers to people.
-//   - result.go, failure.go: results and errors.
+//   - result.go, step_result.go, failure.go: results, of turns and of steps of programs, and errors.
 //
 // Only this package links the MCP SDK.
 package mcptool

@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// From the answer of a server to the result or the error of the call: value, result and failure for results;
-// refusal and protocolError for errors of the protocol.
+// From the answer of a server to the result or the error of the call: value (of a step: step_result.go), result and failure
+// for results; refusal and protocolError for errors of the protocol.
 
 // value returns the value of a result: its structured content; else of its one text the JSON
 // object or array that it is, or the text as a string; else the list of its contents, null if
@@ -66,7 +66,11 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	if r.IsError {
 		return tools.Result{}, failure(u, r)
 	}
-	out, err := value(r, u.structured())
+	read := value
+	if u.call.Program {
+		read = stepValue
+	}
+	out, err := read(r, u.structured())
 	if err != nil {
 		return tools.Result{}, failf(events.CodeToolError, op, "its result has no JSON form: %v", err)
 	}
@@ -85,7 +89,7 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	case len(violations) > 0:
 		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations))
 	}
-	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
+	return tools.Result{Value: u.link.secrets().JSON(out), Skill: u.redact(skillOf(r))}, nil
 }
 
 // violationsText states all that is wrong with a value, without any of it.
@@ -104,6 +108,9 @@ func failure(u *activeCall, r *mcp.CallToolResult) error {
 		if text, ok := c.(*mcp.TextContent); ok {
 			texts = append(texts, text.Text)
 		}
+	}
+	if u.call.Program && len(texts) > 1 { // a program halts with the first
+		texts = texts[:1]
 	}
 	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: excerpt.Line(u.redact(strings.Join(texts, "\n")), maxText)}
 	if e.Msg == "" {
