@@ -1,0 +1,30 @@
+package flow
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Feedback tells the model that wrote the program what to correct: one line for each problem, the
+// names that it may use, and the request for the whole program. It is the same text for the same
+// problems.
+func (r *Refused) Feedback() string {
+	var b strings.Builder
+	b.WriteString("Your plan was not run. ")
+	switch n := len(r.Problems); {
+	case n == 1:
+		b.WriteString("Correct this error:\n")
+	case n >= MaxProblems:
+		b.WriteString("Correct these errors (the first " + strconv.Itoa(n) + ", there may be more):\n")
+	default:
+		b.WriteString("Correct these " + strconv.Itoa(n) + " errors:\n")
+	}
+	for _, p := range r.Problems {
+		b.WriteString("- " + p.Path + ": " + p.Message + "\n")
+	}
+	if len(r.tools) > 0 {
+		b.WriteString("You may call: " + listed(r.tools) + ".\n")
+	}
+	b.WriteString("Send the whole corrected plan again as one JSON object, and nothing else.")
+	return b.String()
+}

@@ -1,0 +1,132 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// object reads an object of an orchestration key by key and reports what is wrong with it. After all
+// keys have been read, close reports those that nobody asked for.
+type object struct {
+	c     *compiler
+	m     map[string]any
+	path  string
+	order int
+	read  []string
+}
+
+func (c *compiler) object(v any, path string, order int, what string) (*object, bool) {
+	m, ok := c.isObject(v, path, order, what)
+	return &object{c: c, m: m, path: path, order: order}, ok
+}
+
+func (c *compiler) isObject(v any, path string, order int, what string) (map[string]any, bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.add(order, path, "type", "%s has to be an object, got %s", what, typeName(v))
+	}
+	return m, ok
+}
+
+// add reports a problem of a key, of the object itself if key is "".
+func (o *object) add(key, rule, format string, args ...any) {
+	path := o.path
+	if key != "" {
+		path += "/" + key
+	}
+	o.c.add(o.order, path, rule, format, args...)
+}
+
+// value returns the value of a key; null counts as absent.
+func (o *object) value(key string) (v any, ok bool) {
+	o.read = append(o.read, key)
+	v = o.m[key]
+	return v, v != nil
+}
+
+func (o *object) text(key string) (text string, ok bool) {
+	v, given := o.value(key)
+	if text, ok = v.(string); given && !ok {
+		o.add(key, "type", "%s has to be a string, got %s", key, typeName(v))
+	}
+	return text, ok
+}
+
+func (o *object) values(key string) (m map[string]any, ok bool) {
+	v, given := o.value(key)
+	if m, ok = v.(map[string]any); given && !ok {
+		o.add(key, "type", "%s has to be an object, got %s", key, typeName(v))
+	}
+	return m, ok
+}
+
+// number returns a whole number of at least least, 0 if it is absent or wrong.
+func (o *object) number(key string, least int) int {
+	v, given := o.value(key)
+	if !given {
+		return 0
+	}
+	number, ok := v.(json.Number)
+	n, err := strconv.Atoi(strings.TrimSuffix(string(number), ".0"))
+	switch {
+	case !ok || err != nil && isWhole(string(number)) == false:
+		o.add(key, "type", "%s has to be an integer, got %s", key, typeName(v))
+	case err != nil || n > maxNumber:
+		o.add(key, "maximum", "%s has to be at most %d", key, maxNumber)
+	case n < least:
+		o.add(key, "minimum", "%s has to be at least %d", key, least)
+	default:
+		return n
+	}
+	return 0
+}
+
+// maxNumber bounds numbers of requests: 24 days in milliseconds.
+const maxNumber = 1<<31 - 1
+
+// enum returns one of the allowed texts, "" if it is absent or wrong.
+func (o *object) enum(key string, allowed ...string) string {
+	text, ok := o.text(key)
+	if ok && !slices.Contains(allowed, text) {
+		o.add(key, "enum", "%s has to be one of %s", key, strings.Join(allowed, ", "))
+		return ""
+	}
+	return text
+}
+
+// id returns an identifier, the fallback if it is absent.
+func (o *object) id(key, fallback string, valid func(string) bool) string {
+	text, ok := o.text(key)
+	if !ok {
+		return fallback
+	}
+	if !valid(text) {
+		o.add(key, "pattern", "%s may consist of letters, digits and %s only", key, "_ . -")
+		return fallback
+	}
+	return text
+}
+
+func isStepID(s string) bool { return len(s) <= maxStepID && consistsOf(s, "_.:-") }
+func isKey(s string) bool    { return len(s) <= maxStepID && consistsOf(s, "_.-") }
+
+// maxStepID bounds ids and keys, in bytes.
+const maxStepID = 128
+
+// consistsOf reports whether s is made of ASCII letters, digits and the extra characters, at least one.
+func consistsOf(s, extra string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(extra, r))
+	})
+}
+
+// close reports the keys that were not read.
+func (o *object) close() {
+	for _, key := range sortedKeys(o.m) {
+		if !slices.Contains(o.read, key) {
+			o.c.add(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package flow
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Request is the input of an orchestration: either a plan, or a prompt from which a planner makes one.
+type Request struct {
+	Prompt   string         // "" if there is a plan
+	Plan     map[string]any // nil if there is a prompt
+	Bindings map[string]any // values for references; they hide those of the plan
+	Timeout  time.Duration  // of each step, 0 = the configured one; can only lower it
+	Parallel int            // calls of a group at once, 0 = the configured number; can only lower it
+}
+
+// ReadRequest reads the input of an orchestration. Unknown keys are refused. The error is a [*Refused].
+func ReadRequest(data any, o Options) (Request, error) {
+	c := newCompiler(o)
+	r := c.request(data)
+	if err := c.refused(KindOrchestration, o.Tools); err != nil {
+		return Request{}, err
+	}
+	return r, nil
+}
+
+func (c *compiler) request(data any) (r Request) {
+	o, ok := c.object(data, "", -1, "the request")
+	if !ok {
+		return r
+	}
+	prompt, _ := o.text("prompt")
+	plan, hasPlan := o.value("plan")
+	hasPrompt := strings.TrimSpace(prompt) != ""
+	switch {
+	case hasPrompt == hasPlan:
+		c.add(-1, "", RuleOneOf, "the request has to have either a plan or a prompt that is not blank")
+	case hasPlan:
+		r.Plan, _ = c.isObject(plan, "/plan", -1, "plan")
+	default:
+		r.Prompt = prompt
+	}
+	r.Bindings, _ = o.values("bindings")
+	r.Timeout = time.Duration(o.number("timeout_ms", 1)) * time.Millisecond
+	r.Parallel = o.number("max_parallel", 1)
+	o.close()
+	return r
+}
+
+// CompileOrchestration compiles the plan of an orchestration request, or the plan that a planner made
+// of its prompt. The error is a [*Refused].
+//
+// The status of a step is ignored, its type follows from what it has, and a missing id is
+// step_<place>.
+func CompileOrchestration(plan map[string]any, r Request, o Options) (*Program, error) {
+	c := newCompiler(o)
+	if r.Timeout > 0 {
+		c.limits.StepTimeout = min(c.limits.StepTimeout, r.Timeout)
+	}
+	if r.Parallel > 0 {
+		c.limits.Parallel = min(c.limits.Parallel, r.Parallel)
+	}
+	p := c.steps(plan, r.Bindings, source{order: -1, depth: max(1, o.Depth)})
+	if err := c.refused(KindOrchestration, o.Tools); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// steps compiles the plan of an orchestration.
+func (c *compiler) steps(plan map[string]any, bindings map[string]any, s source) *Program {
+	p := &Program{Kind: KindOrchestration, Steps: []Step{}, Limits: c.limits, Depth: s.depth, Bindings: map[string]any{}}
+	o := object{c: c, m: plan, path: s.path, order: s.order}
+	own, _ := o.values("bindings")
+	maps.Copy(p.Bindings, own)
+	maps.Copy(p.Bindings, bindings)
+	list, ok := plan["steps"].([]any)
+	switch {
+	case !ok:
+		c.missingOrType(plan, "steps", "an array", s)
+	case len(list) == 0:
+		c.add(s.order, s.path+"/steps", "minItems", "the plan has no steps; it needs at least one")
+	case len(list) > c.limits.Steps:
+		c.add(s.order, s.path+"/steps", "maxItems", "the plan has %d steps; the limit is %d", len(list), c.limits.Steps)
+	case c.admit(s, countCalls(list), "/steps"):
+		for i, v := range list {
+			p.Steps = append(p.Steps, c.step(v, i, s))
+		}
+		c.distinct(p, s)
+		c.checkOrchestration(p, s)
+	}
+	return p
+}
+
+// countCalls counts the agents of steps.
+func countCalls(steps []any) (n int) {
+	for _, step := range steps {
+		m, _ := step.(map[string]any)
+		group, _ := m["parallel"].(map[string]any)
+		if children, ok := group["steps"].([]any); ok {
+			n += len(children)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// step reads one step.
+func (c *compiler) step(v any, i int, s source) (step Step) {
+	o, ok := c.object(v, pointerIndex(s.path+"/steps", i), s.at(i), "a step")
+	if !ok {
+		return step
+	}
+	step.ID = o.id("id", "step_"+strconv.Itoa(i+1), isStepID)
+	o.enum("status", "pending", "running", "success", "failed", "partial", "skipped")
+	kind := o.enum("type", "agent", "parallel")
+	step.Continue = o.enum("on_error", "continue", "halt") == "continue"
+	o.text("name")
+	o.text("description")
+	if transitions, _ := o.values("transitions"); len(transitions) > 0 {
+		o.add("transitions", RuleUnsupported, "transitions are not supported: steps run in the order of the list")
+	}
+	agent, hasAgent := o.value("agent")
+	group, hasGroup := o.value("parallel")
+	switch {
+	case hasAgent && hasGroup:
+		o.add("", RuleConflict, "a step has either agent or parallel, not both")
+	case !hasAgent && !hasGroup:
+		o.add("", "required", "a step needs agent or parallel")
+	case hasAgent && kind == "parallel" || hasGroup && kind == "agent":
+		o.add("", RuleConflict, "a step of type %s has to have the key %s", kind, kind)
+	case hasAgent:
+		call := c.agent(agent, o.path+"/agent", o.order, step.ID)
+		step.Calls, step.Key = []Call{call}, call.Key
+	default:
+		c.group(&step, group, o.path+"/parallel", o.order)
+	}
+	o.close()
+	return step
+}
+
+// group reads a group of agents that run at the same time.
+func (c *compiler) group(step *Step, v any, path string, order int) {
+	o, ok := c.object(v, path, order, "a group")
+	if !ok {
+		return
+	}
+	step.Group = true
+	step.Key = o.id("result_key", "", isKey)
+	step.Merge = Merge(o.enum("merge_strategy", string(MergeCollect), string(MergeFirstSuccess)))
+	if step.Merge == "" {
+		step.Merge = MergeCollect
+	}
+	step.Parallel = c.limits.Parallel
+	if most := o.number("max_concurrency", 0); most > 0 {
+		step.Parallel = min(step.Parallel, most)
+	}
+	step.Bindings, _ = o.values("bindings")
+	list, given := o.value("steps")
+	children, ok := list.([]any)
+	switch {
+	case !given:
+		o.add("steps", "required", "a group needs steps")
+	case !ok:
+		o.add("steps", "type", "steps have to be an array, got %s", typeName(list))
+	case len(children) == 0:
+		o.add("steps", "minItems", "a group needs at least one step")
+	}
+	for i, child := range children {
+		step.Calls = append(step.Calls, c.agent(child, pointerIndex(path+"/steps", i), order, step.ID+"["+strconv.Itoa(i)+"]"))
+	}
+	step.Parallel = min(step.Parallel, len(children))
+	o.close()
+}
+
+// agent reads one agent: the call of a tool.
+func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
+	call.ID, call.Arguments = id, map[string]any{}
+	o, ok := c.object(v, path, order, "an agent")
+	if !ok {
+		return call
+	}
+	call.Key = o.id("result_key", "", isKey)
+	call.Timeout = time.Duration(o.number("timeout_ms", 0)) * time.Millisecond
+	with, _ := o.values("with")
+	maps.Copy(call.Arguments, with)
+	call.at = map[string]string{"": path + "/with", "plan": path + "/with/plan"}
+	for name := range with {
+		call.at[name] = pointer(path+"/with", name)
+	}
+	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
+		text, ok := o.text(given.key)
+		if _, twice := with[given.argument]; ok && twice {
+			o.add("with/"+given.argument, RuleConflict, "%s is given twice: in with and as %s", given.argument, given.key)
+		} else if ok {
+			call.Arguments[given.argument], call.at[given.argument] = text, path+"/"+given.key
+		}
+	}
+	name, ok := o.text("agent_id")
+	switch {
+	case !ok && o.m["agent_id"] != nil: // not a string, which is reported
+	case name == "":
+		o.add("agent_id", "required", "an agent needs agent_id")
+	default:
+		tool, ok := c.tools.Find("agent:" + name)
+		if !ok {
+			tool, ok = c.tools.Find(name)
+		}
+		if call.Tool = tool.Name; !ok {
+			o.add("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), closest(name, c.tools.Names()))
+		}
+	}
+	o.close()
+	return call
+}
+
+// distinct checks that ids and keys occur once.
+func (c *compiler) distinct(p *Program, s source) {
+	ids, keys := map[string]bool{}, map[string]bool{}
+	claim := func(seen map[string]bool, name, path, what string, i int) {
+		if name != "" && seen[name] {
+			c.add(s.at(i), path, RuleDuplicate, "%s %q is used by an earlier step", what, clip(name))
+		}
+		seen[name] = true
+	}
+	for i := range p.Steps {
+		step, path := &p.Steps[i], pointerIndex(s.path+"/steps", i)
+		claim(ids, step.ID, path+"/id", "id", i)
+		if !step.Group {
+			claim(keys, step.Key, path+"/agent/result_key", "result_key", i)
+			continue
+		}
+		for j := range step.Calls {
+			claim(keys, step.Calls[j].Key, pointerIndex(path+"/parallel/steps", j)+"/result_key", "result_key", i)
+		}
+		claim(keys, step.Key, path+"/parallel/result_key", "result_key", i)
+	}
+}

@@ -1,0 +1,200 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Schema is a JSON Schema as the compiler reads it: not to check values, but to find out which
+// fields it declares and which types they may have. It is immutable and safe for concurrent use.
+//
+// A field is declared by `properties`, `patternProperties`, or `additionalProperties` that is true
+// or a schema, an array index by `prefixItems` or `items`, also behind `$ref`, `allOf`, `anyOf` and
+// `oneOf`. A part of the schema that declares no structure is open: any path below it is accepted.
+// References lead only to places inside the schema; what any other leads to is open.
+type Schema struct {
+	root     any
+	patterns sync.Map // pattern of patternProperties → *regexp.Regexp, nil if Go cannot read it
+}
+
+// NewSchema reads a JSON Schema. Whether the schema is valid is not checked.
+func NewSchema(schema json.RawMessage) (*Schema, error) {
+	root, err := events.Decode(schema)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	return &Schema{root: root}, nil
+}
+
+// Bounds of one [look]: what lies beyond them counts as open.
+const (
+	maxSchemaDepth  = 48
+	maxSchemaVisits = 4096
+	maxAlternatives = 64
+)
+
+// look is one walk over a schema, with its budget.
+type look struct {
+	schema *Schema
+	left   int
+}
+
+// place is where a walk over a schema stands: the alternatives of a value, one of which has to fit.
+// All schemas of an alternative have to fit.
+type place [][]any
+
+func (s *Schema) look() (*look, place) {
+	return &look{schema: s, left: maxSchemaVisits}, place{{s.root}}
+}
+
+// spend counts a visited schema and reports whether the budget allows it.
+func (l *look) spend(depth int) bool {
+	l.left--
+	return l.left >= 0 && depth < maxSchemaDepth
+}
+
+// types returns the types that values at p may have.
+func (l *look) types(p place) typeSet {
+	var union typeSet
+	for _, alternative := range p {
+		t := anyType
+		for _, node := range alternative {
+			t &= l.typesOf(node, 0)
+		}
+		union |= t
+	}
+	return union
+}
+
+func (l *look) typesOf(node any, depth int) typeSet {
+	if node == false {
+		return 0
+	}
+	m, ok := node.(map[string]any)
+	if !ok || !l.spend(depth) {
+		return anyType
+	}
+	t := namedTypes(m["type"])
+	if values, ok := m["enum"].([]any); ok {
+		var union typeSet
+		for _, v := range values {
+			union |= typeOfValue(v)
+		}
+		t &= union
+	}
+	if v, ok := m["const"]; ok {
+		t &= typeOfValue(v)
+	}
+	for _, part := range l.parts(m) {
+		var union typeSet
+		for _, branch := range part {
+			union |= l.typesOf(branch, depth+1)
+		}
+		t &= union
+	}
+	return t
+}
+
+// namedTypes returns the types that the value of `type` names.
+func namedTypes(v any) typeSet {
+	switch v := v.(type) {
+	case string:
+		return typeOfName(v)
+	case []any:
+		var t typeSet
+		for _, name := range v {
+			if s, ok := name.(string); ok {
+				t |= typeOfName(s)
+			}
+		}
+		if t != 0 {
+			return t
+		}
+	}
+	return anyType
+}
+
+// parts returns the subschemas that apply to the same value as m. Of each part one branch has to
+// fit: a part of `$ref` or `allOf` has one branch, `anyOf` and `oneOf` are a part each.
+func (l *look) parts(m map[string]any) (parts [][]any) {
+	if ref, ok := m["$ref"].(string); ok {
+		parts = append(parts, []any{l.schema.target(ref)})
+	}
+	for _, branch := range list(m["allOf"]) {
+		parts = append(parts, []any{branch})
+	}
+	for _, keyword := range [...]string{"anyOf", "oneOf"} {
+		if branches := list(m[keyword]); len(branches) > 0 {
+			parts = append(parts, branches)
+		}
+	}
+	return parts
+}
+
+// target returns the subschema that a `$ref` leads to, true (any value) if it is not in the schema.
+func (s *Schema) target(ref string) any {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return true
+	}
+	at := s.root
+	for i, token := range strings.Split(pointer, "/") {
+		if i == 0 {
+			if token != "" { // an anchor
+				return true
+			}
+			continue
+		}
+		switch node := at.(type) {
+		case map[string]any:
+			at = node[strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")]
+		case []any:
+			index, ok := arrayIndex(token)
+			if !ok || index >= len(node) {
+				return true
+			}
+			at = node[index]
+		default:
+			return true
+		}
+	}
+	if at == nil {
+		return true
+	}
+	return at
+}
+
+// matches reports whether key matches a pattern of patternProperties. A pattern that Go's regular
+// expressions cannot express matches every key.
+func (s *Schema) matches(pattern, key string) bool {
+	v, ok := s.patterns.Load(pattern)
+	if !ok {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			re = nil
+		}
+		v, _ = s.patterns.LoadOrStore(pattern, re)
+	}
+	re, _ := v.(*regexp.Regexp)
+	return re == nil || re.MatchString(key)
+}
+
+// arrayIndex returns the array index that a segment of a path stands for: ASCII digits.
+func arrayIndex(segment string) (index int, ok bool) {
+	if segment == "" || strings.Trim(segment, "0123456789") != "" {
+		return 0, false
+	}
+	index, err := strconv.Atoi(segment)
+	return index, err == nil
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
