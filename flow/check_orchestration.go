@@ -187,14 +187,14 @@ func (u *agentUses) undeclared(call *Call, path []string) (field string, known [
 	if !ok || tool.Output == nil {
 		return "", nil
 	}
-	look, at := tool.Output.look()
+	look, at := tool.Output.look(&u.c.visits)
 	for n, segment := range path {
-		below, d, names := look.field(at, segment)
+		below, d := look.field(at, segment)
 		switch d {
 		case open:
 			return "", nil
 		case undeclared:
-			return strings.Join(path[:n+1], "."), names
+			return strings.Join(path[:n+1], "."), look.names(at)
 		}
 		at = below
 	}

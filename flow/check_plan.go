@@ -61,10 +61,11 @@ func (u *planUses) check(text string, path []string) {
 		return
 	}
 	u.needed[ref.call] = true
-	look, at := from.tool.Output.look()
+	look, at := from.tool.Output.look(&u.c.visits)
 	for n, segment := range ref.path {
-		below, d, names := look.field(at, segment)
+		below, d := look.field(at, segment)
 		if d == undeclared || d == open && n == 0 {
+			names := look.names(at)
 			field := clip(strings.Join(ref.path[:n+1], "."))
 			u.report(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: available(names)},
 				"%s refers to field %s, which tool %s does not have; it has %s.%s",
@@ -86,9 +87,9 @@ func (u *planUses) compareTypes(text string, path []string, ref reference, from 
 	if to.tool.Arguments == nil {
 		return
 	}
-	look, at := to.tool.Arguments.look()
+	look, at := to.tool.Arguments.look(&u.c.visits)
 	for _, segment := range path {
-		below, d, _ := look.field(at, segment)
+		below, d := look.field(at, segment)
 		if d != declared {
 			return
 		}

@@ -20,10 +20,11 @@ type compiler struct {
 	planned    bool
 	calls      int
 	references int
+	visits     int // of schemas that may still be made
 }
 
 func newCompiler(o Options) *compiler {
-	return &compiler{tools: o.Tools, limits: o.Limits.WithDefaults(), planned: o.Planned}
+	return &compiler{tools: o.Tools, limits: o.Limits.WithDefaults(), planned: o.Planned, visits: maxVisits}
 }
 
 // source is where a program that is being compiled comes from.

@@ -19,20 +19,44 @@ const (
 	declared
 )
 
-// field returns the place of a field (or array index) below p and whether it is declared. If it is
-// undeclared, names are the fields that are, sorted.
-func (l *look) field(p place, segment string) (below place, d declaration, names []string) {
-	known := map[string]bool{}
-	below, d = oneOf(len(p), func(i int) (place, declaration) {
+// field returns the place of a field (or array index) below p and whether it is declared.
+func (l *look) field(p place, segment string) (place, declaration) {
+	return oneOf(len(p), func(i int) (place, declaration) {
 		return allOf(len(p[i]), func(j int) (place, declaration) {
-			return l.fieldOf(p[i][j], segment, known, 0)
+			return l.fieldOf(p[i][j], segment, 0)
 		})
 	})
-	return below, d, slices.Sorted(maps.Keys(known))
 }
 
-// fieldOf is field for one schema; it adds the fields that the schema declares to known.
-func (l *look) fieldOf(node any, segment string, known map[string]bool, depth int) (place, declaration) {
+// names returns the fields that are declared at p, sorted.
+func (l *look) names(p place) []string {
+	known := map[string]bool{}
+	for _, alternative := range p {
+		for _, node := range alternative {
+			l.namesOf(node, known, 0)
+		}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+func (l *look) namesOf(node any, known map[string]bool, depth int) {
+	m, ok := node.(map[string]any)
+	if !ok || !l.spend(depth) {
+		return
+	}
+	properties, _ := m["properties"].(map[string]any)
+	for name := range properties {
+		known[name] = true
+	}
+	for _, part := range l.parts(m) {
+		for _, branch := range part {
+			l.namesOf(branch, known, depth+1)
+		}
+	}
+}
+
+// fieldOf is field for one schema.
+func (l *look) fieldOf(node any, segment string, depth int) (place, declaration) {
 	if node == false {
 		return nil, undeclared
 	}
@@ -43,11 +67,11 @@ func (l *look) fieldOf(node any, segment string, known map[string]bool, depth in
 	parts := l.parts(m)
 	return allOf(1+len(parts), func(i int) (place, declaration) {
 		if i == 0 {
-			return l.ownField(m, segment, known)
+			return l.ownField(m, segment)
 		}
 		branches := parts[i-1]
 		return oneOf(len(branches), func(j int) (place, declaration) {
-			return l.fieldOf(branches[j], segment, known, depth+1)
+			return l.fieldOf(branches[j], segment, depth+1)
 		})
 	})
 }
@@ -100,7 +124,7 @@ func both(a, b place) place {
 }
 
 // ownField is fieldOf for the keywords of m itself.
-func (l *look) ownField(m map[string]any, segment string, known map[string]bool) (below place, d declaration) {
+func (l *look) ownField(m map[string]any, segment string) (below place, d declaration) {
 	types := namedTypes(m["type"])
 	index, isIndex := arrayIndex(segment)
 	object, item := types&typeObject != 0, types&typeArray != 0 && isIndex
@@ -108,7 +132,7 @@ func (l *look) ownField(m map[string]any, segment string, known map[string]bool)
 		return nil, undeclared // texts and numbers have no fields, arrays have indexes only
 	}
 	if object {
-		below, d = l.ownProperty(m, segment, known)
+		below, d = l.ownProperty(m, segment)
 	}
 	if item { // the value may be either
 		child, stated := ownItem(m, index)
@@ -117,12 +141,9 @@ func (l *look) ownField(m map[string]any, segment string, known map[string]bool)
 	return below, d
 }
 
-func (l *look) ownProperty(m map[string]any, segment string, known map[string]bool) (place, declaration) {
+func (l *look) ownProperty(m map[string]any, segment string) (place, declaration) {
 	properties, _ := m["properties"].(map[string]any)
 	patterns, _ := m["patternProperties"].(map[string]any)
-	for name := range properties {
-		known[name] = true
-	}
 	var all []any
 	if child, ok := properties[segment]; ok {
 		all = append(all, child)

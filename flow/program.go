@@ -1,7 +1,10 @@
 package flow
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -96,4 +99,15 @@ func (p *Program) Calls() []*Call {
 		}
 	}
 	return all
+}
+
+// DecodeProgram reads a program that was stored as JSON. Numbers keep their digits.
+func DecodeProgram(data []byte) (*Program, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var p Program
+	if err := d.Decode(&p); err != nil {
+		return nil, fmt.Errorf("read program: %w", err)
+	}
+	return &p, nil
 }

@@ -32,31 +32,36 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 	return &Schema{root: root}, nil
 }
 
-// Bounds of one [look]: what lies beyond them counts as open.
+// Bounds of walks over schemas. What lies beyond them counts as open: it is checked when the value
+// exists.
 const (
 	maxSchemaDepth  = 48
-	maxSchemaVisits = 4096
+	maxSchemaVisits = 4096    // of one look
+	maxVisits       = 500_000 // of all looks of a compilation
 	maxAlternatives = 64
 )
 
-// look is one walk over a schema, with its budget.
+// look is one walk over a schema, with its budget and that of the compilation.
 type look struct {
 	schema *Schema
 	left   int
+	all    *int
 }
 
 // place is where a walk over a schema stands: the alternatives of a value, one of which has to fit.
 // All schemas of an alternative have to fit.
 type place [][]any
 
-func (s *Schema) look() (*look, place) {
-	return &look{schema: s, left: maxSchemaVisits}, place{{s.root}}
+// look begins a walk at the root of the schema.
+func (s *Schema) look(all *int) (*look, place) {
+	return &look{schema: s, left: maxSchemaVisits, all: all}, place{{s.root}}
 }
 
 // spend counts a visited schema and reports whether the budget allows it.
 func (l *look) spend(depth int) bool {
 	l.left--
-	return l.left >= 0 && depth < maxSchemaDepth
+	*l.all--
+	return l.left >= 0 && *l.all >= 0 && depth < maxSchemaDepth
 }
 
 // types returns the types that values at p may have.
