@@ -117,7 +117,7 @@ func TestCasesAreRefusedForTheExpectedReasons(t *testing.T) {
 			t.Parallel()
 			program, err := c.compile(t)
 			if c.Expect.Status == "invalid" && len(c.Expect.Errors) == 0 {
-				require.ErrorIs(t, err, events.ErrValidationFailed)
+				require.Equal(t, events.CodeValidationFailed, events.CodeOf(err))
 				return
 			}
 			if c.Expect.Status != "invalid" {
@@ -132,7 +132,7 @@ func TestCasesAreRefusedForTheExpectedReasons(t *testing.T) {
 			}
 			var refused *flow.Refused
 			require.ErrorAs(t, err, &refused)
-			require.ErrorIs(t, err, events.ErrValidationFailed)
+			require.Equal(t, events.CodeValidationFailed, events.CodeOf(err))
 			require.Len(t, refused.Problems, len(c.Expect.Errors), refused.Feedback())
 			left := slices.Clone(refused.Problems)
 			for _, expected := range c.Expect.Errors {
