@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -161,9 +162,7 @@ func matches(t *testing.T, expected json.RawMessage, p flow.Problem) bool {
 func contains(got, want any) bool {
 	object, ok := want.(map[string]any)
 	if !ok {
-		a, _ := json.Marshal(got)
-		b, _ := json.Marshal(want)
-		return string(a) == string(b)
+		return reflect.DeepEqual(got, want)
 	}
 	m, ok := got.(map[string]any)
 	for key, value := range object {

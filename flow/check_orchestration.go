@@ -8,7 +8,7 @@ import (
 )
 
 // checkOrchestration checks the references and literal arguments of all steps. A reference sees the
-// bindings and the results of earlier steps, not those of its siblings in a group.
+// bindings and the results of earlier steps, but not the results of its siblings in a group.
 func (c *compiler) checkOrchestration(p *Program, s source) {
 	known := names{results: map[string]result{}, bindings: p.Bindings}
 	for i := range p.Steps {
@@ -82,7 +82,7 @@ func (u *agentUses) run(p *Program) {
 	}
 	if tool.Input != nil {
 		for _, v := range checkLiterals(tool.Input, u.call.Arguments, dynamic) {
-			u.c.add(u.s.order, u.place(v.Path), RuleInvalidArguments, "step %s, agent %s: %s", u.call.ID, tool.Name, v.String())
+			u.c.addf(u.s.order, u.place(v.Path), RuleInvalidArguments, "step %s, agent %s: %s", u.call.ID, tool.Name, v.String())
 		}
 	}
 	if tool.Program != "" {
@@ -109,7 +109,7 @@ func (u *agentUses) walk(v any, path string) (found bool) {
 	case string:
 		t, err := parseTemplate(v)
 		if err != nil {
-			u.c.add(u.s.order, path, RuleReference, "step %s: %q has braces that are not a reference: write {{ result.<key>.<field> }} or {{ bindings.<name> }}, "+
+			u.c.addf(u.s.order, path, RuleReference, "step %s: %q has braces that are not a reference: write {{ result.<key>.<field> }} or {{ bindings.<name> }}, "+
 				"and \\{{ for braces that are text", u.call.ID, clip(v))
 			return true
 		}
@@ -140,7 +140,7 @@ func (u *agentUses) check(path []string, at string) {
 		for _, b := range slices.Sorted(maps.Keys(u.names.bindings)) {
 			all = append(all, "bindings."+b)
 		}
-		u.c.add(u.s.order, at, RuleReference, "step %s: %q is neither the key of an earlier step nor a binding; known: %s.%s",
+		u.c.addf(u.s.order, at, RuleReference, "step %s: %q is neither the key of an earlier step nor a binding; known: %s.%s",
 			u.call.ID, clip(strings.Join(path, ".")), listed(all), closest(path[len(path)-1], all))
 		return
 	}
@@ -159,7 +159,7 @@ func (u *agentUses) check(path []string, at string) {
 			for i, call := range calls {
 				keys = append(keys, childKey(call, i))
 			}
-			u.c.add(u.s.order, at, RuleReference, "step %s: group %s has no output %q; it has %s.%s",
+			u.c.addf(u.s.order, at, RuleReference, "step %s: group %s has no output %q; it has %s.%s",
 				u.call.ID, clip(name), clip(rest[0]), listed(keys), closest(rest[0], keys))
 			return
 		}
@@ -176,7 +176,7 @@ func (u *agentUses) check(path []string, at string) {
 		}
 		rest, names = strings.Split(undeclaredAt, "."), known
 	}
-	u.c.add(u.s.order, at, RuleReference, "step %s: the output of agent %s has no field %s; it has %s.%s",
+	u.c.addf(u.s.order, at, RuleReference, "step %s: the output of agent %s has no field %s; it has %s.%s",
 		u.call.ID, calls[0].Tool, clip(strings.Join(rest, ".")), listed(names), closestField(rest[len(rest)-1], names))
 }
 
@@ -195,8 +195,9 @@ func (u *agentUses) undeclared(call *Call, path []string) (field string, known [
 			return "", nil
 		case undeclared:
 			return strings.Join(path[:n+1], "."), look.names(at)
+		case declared:
+			at = below
 		}
-		at = below
 	}
 	return "", nil
 }

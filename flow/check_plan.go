@@ -42,13 +42,13 @@ func (u *planUses) check(text string, path []string) {
 	ref, err := parseReference(text)
 	switch {
 	case err != nil:
-		u.report(text, path, UseError{Type: RuleSyntax}, "%q is not a reference: write $<number of an earlier call>.output.<field>", clip(text))
+		u.reportf(text, path, UseError{Type: RuleSyntax}, "%q is not a reference: write $<number of an earlier call>.output.<field>", clip(text))
 		return
 	case ref.call == u.i:
-		u.report(text, path, UseError{Type: RuleSelfReference}, "%s refers to the output of its own call", text)
+		u.reportf(text, path, UseError{Type: RuleSelfReference}, "%s refers to the call that it is an argument of", text)
 		return
 	case ref.call > u.i:
-		u.report(text, path, UseError{Type: RuleForwardReference, ReferencedIndex: &ref.call}, "%s refers to call %d, which does not come before", clip(text), ref.call)
+		u.reportf(text, path, UseError{Type: RuleForwardReference, ReferencedIndex: &ref.call}, "%s refers to call %d, which does not come before", clip(text), ref.call)
 		return
 	}
 	from := &u.calls[ref.call]
@@ -56,7 +56,7 @@ func (u *planUses) check(text string, path []string) {
 		return // reported already
 	}
 	if from.tool.Output == nil {
-		u.report(text, path, UseError{Type: RuleNoOutputSchema, ToolName: from.name},
+		u.reportf(text, path, UseError{Type: RuleNoOutputSchema, ToolName: from.name},
 			"%s refers to tool %s, which declares no output schema", clip(text), from.name)
 		return
 	}
@@ -67,7 +67,7 @@ func (u *planUses) check(text string, path []string) {
 		if d == undeclared || d == open && n == 0 {
 			names := look.names(at)
 			field := clip(strings.Join(ref.path[:n+1], "."))
-			u.report(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: available(names)},
+			u.reportf(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: available(names)},
 				"%s refers to field %s, which tool %s does not have; it has %s.%s",
 				clip(text), field, from.name, listed(names), closestField(segment, names))
 			return
@@ -99,7 +99,7 @@ func (u *planUses) compareTypes(text string, path []string, ref reference, from 
 	if source&target != 0 || source == 0 || target == 0 {
 		return
 	}
-	u.report(text, path, UseError{
+	u.reportf(text, path, UseError{
 		Type: RuleTypeMismatch, ToolName: from.name, Field: clip(strings.Join(ref.path, ".")),
 		SourceTypes: source.names(), TargetTypes: target.names(),
 	}, "%s is %s, and argument %s of tool %s has to be %s", clip(text), strings.Join(source.names(), " or "),
@@ -150,7 +150,7 @@ func checkLiterals(input *model.Model, arguments map[string]any, dynamic map[str
 	return kept
 }
 
-func (u *planUses) report(text string, path []string, e UseError, format string, args ...any) {
+func (u *planUses) reportf(text string, path []string, e UseError, format string, args ...any) {
 	at := u.calls[u.i].path + "/arguments"
 	for _, segment := range path {
 		at = pointer(at, segment)

@@ -9,10 +9,10 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
-// maxReferences bounds the references of a program, those of nested programs included.
+// maxReferences bounds the references of a program, including its nested programs.
 const maxReferences = 2000
 
-// compiler is what the compilation of a program shares with those of the programs nested in it.
+// compiler is the state of a compilation: of a program and the programs nested in it.
 type compiler struct {
 	problems
 	tools      Tools
@@ -48,9 +48,9 @@ func (c *compiler) admit(s source, calls int, list string) bool {
 	c.calls += calls
 	switch {
 	case s.depth > c.limits.Depth:
-		c.add(s.order, s.path, RuleDepth, "programs are nested %d deep; the limit is %d", s.depth, c.limits.Depth)
+		c.addf(s.order, s.path, RuleDepth, "programs are nested %d deep; the limit is %d", s.depth, c.limits.Depth)
 	case c.calls > c.limits.Calls:
-		c.add(s.order, s.path+list, "maxItems", "the program has %d calls, nested ones included; the limit is %d", c.calls, c.limits.Calls)
+		c.addf(s.order, s.path+list, "maxItems", "the program has %d calls, nested ones included; the limit is %d", c.calls, c.limits.Calls)
 	default:
 		return true
 	}
@@ -61,7 +61,7 @@ func (c *compiler) admit(s source, calls int, list string) bool {
 func (c *compiler) refer(s source, list string) bool {
 	c.references++
 	if c.references == maxReferences+1 {
-		c.add(s.order, s.path+list, "too_complex", "the program has more than %d references", maxReferences)
+		c.addf(s.order, s.path+list, "too_complex", "the program has more than %d references", maxReferences)
 	}
 	return c.references <= maxReferences
 }
@@ -78,13 +78,13 @@ func (c *compiler) nested(kind Kind, arguments map[string]any, s source) {
 		bindings, _ := arguments["bindings"].(map[string]any)
 		c.steps(plan, bindings, s)
 	case prompted && c.planned:
-		c.add(s.order, s.path, RuleConflict, "a program that a planner wrote cannot be planned again: set plan instead of prompt")
+		c.addf(s.order, s.path, RuleConflict, "a program that a planner wrote cannot be planned again: set plan instead of prompt")
 		c.reason = ReasonPlannerRecursion
 	}
 }
 
 // belongsInside reports whether an argument of a program tool is read by the nested program alone, so
-// that references in it are those of the nested program.
+// that references in it refer to calls of the nested program.
 func belongsInside(kind Kind, name string, value any) bool {
 	_, isText := value.(string)
 	return kind != "" && (name == "plan" && !isText || name == "prompt")

@@ -4,14 +4,37 @@
 //
 // A program is checked as a whole before its first step: every reference leads to an output that
 // is declared and comes earlier, every literal argument fits its tool, and no limit is exceeded.
-// [CompilePlan] and [CompileOrchestration] return either a [Program] or a [*Refused] with all that
-// is wrong at once and feedback for the model that wrote it. References are paths, never code, and
-// what tools return is never read for references.
+// [CompilePlan] and [CompileOrchestration] return either a [Program] or a [*Refused] with all
+// problems and feedback for the model that wrote the program. References are paths, never code, and
+// the results of tools are never searched for references.
 //
-// How the parts fit: program.go has the frozen program and its limits, tool.go what the compiler
-// has to know of a tool. plan.go and orchestration.go read the two formats, reference.go
-// (`$0.output.title`) and template.go (`{{ result.facts.title }}`) their references. check.go
-// compares references with declared outputs; schema.go answers which fields and types a JSON Schema
-// declares. resolve.go gives a call its arguments once the outputs that it needs exist.
-// problem.go reports what is wrong, feedback.go tells the model.
+// The package does no I/O. [Program.Next] decides from the stored responses which calls to start or
+// to stop, so every worker that continues a program decides the same; [Program.Resolve] gives a call
+// its arguments; [Program.PlanResult] and [Program.OrchestrationResult] make the payload of the
+// response.
+//
+// Values are JSON trees of nil, bool, string, [encoding/json.Number], []any and map[string]any.
+//
+// # Files
+//
+// The program and what surrounds it:
+//
+//   - program.go: [Program], [Step], [Call], [Limits], [Options]
+//   - tool.go: [Tool] and [Tools], what the compiler knows of the tools
+//   - problem.go, feedback.go: [Refused], its problems, and the text for the model
+//
+// Compiling:
+//
+//   - compiler.go: what plans and orchestrations share: counts, limits, nested programs, JSON pointers
+//   - plan.go, check_plan.go: plans, and the check of their references and arguments
+//   - orchestration.go, check_orchestration.go: orchestrations, and their check; object.go: reads their objects key by key
+//   - reference.go: the references of plans, `$0.output.title`
+//   - template.go, names.go: the references of orchestrations, `{{ result.facts.title }}`, and the names that they begin with
+//   - schema.go, declared.go, typeset.go: the fields that a JSON Schema declares, and the types that they may have
+//
+// Running:
+//
+//   - resolve.go: the arguments of a call, once the outputs that it needs exist
+//   - progress.go: [State], [Next], the call that wins a race
+//   - result.go: the payloads of responses
 package flow

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Feedback tells the model that wrote the program what to correct: one line for each problem, the
+// Feedback is a text for the model that wrote the program: one line for each problem, the
 // names that it may use, and the request for the whole program. It is the same text for the same
 // problems.
 func (r *Refused) Feedback() string {

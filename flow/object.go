@@ -8,7 +8,7 @@ import (
 )
 
 // object reads an object of an orchestration key by key and reports what is wrong with it. After all
-// keys have been read, close reports those that nobody asked for.
+// keys have been read, close reports the unknown ones.
 type object struct {
 	c     *compiler
 	m     map[string]any
@@ -25,18 +25,18 @@ func (c *compiler) object(v any, path string, order int, what string) (*object, 
 func (c *compiler) isObject(v any, path string, order int, what string) (map[string]any, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.add(order, path, "type", "%s has to be an object, got %s", what, typeName(v))
+		c.addf(order, path, "type", "%s has to be an object, got %s", what, typeName(v))
 	}
 	return m, ok
 }
 
-// add reports a problem of a key, of the object itself if key is "".
-func (o *object) add(key, rule, format string, args ...any) {
+// addf reports a problem of a key, of the object itself if key is "".
+func (o *object) addf(key, rule, format string, args ...any) {
 	path := o.path
 	if key != "" {
 		path += "/" + key
 	}
-	o.c.add(o.order, path, rule, format, args...)
+	o.c.addf(o.order, path, rule, format, args...)
 }
 
 // value returns the value of a key; null counts as absent.
@@ -49,7 +49,7 @@ func (o *object) value(key string) (v any, ok bool) {
 func (o *object) text(key string) (text string, ok bool) {
 	v, given := o.value(key)
 	if text, ok = v.(string); given && !ok {
-		o.add(key, "type", "%s has to be a string, got %s", key, typeName(v))
+		o.addf(key, "type", "%s has to be a string, got %s", key, typeName(v))
 	}
 	return text, ok
 }
@@ -57,7 +57,7 @@ func (o *object) text(key string) (text string, ok bool) {
 func (o *object) values(key string) (m map[string]any, ok bool) {
 	v, given := o.value(key)
 	if m, ok = v.(map[string]any); given && !ok {
-		o.add(key, "type", "%s has to be an object, got %s", key, typeName(v))
+		o.addf(key, "type", "%s has to be an object, got %s", key, typeName(v))
 	}
 	return m, ok
 }
@@ -71,12 +71,12 @@ func (o *object) number(key string, least int) int {
 	number, ok := v.(json.Number)
 	n, err := strconv.Atoi(strings.TrimSuffix(string(number), ".0"))
 	switch {
-	case !ok || err != nil && isWhole(string(number)) == false:
-		o.add(key, "type", "%s has to be an integer, got %s", key, typeName(v))
+	case !ok || err != nil && !isWhole(string(number)):
+		o.addf(key, "type", "%s has to be an integer, got %s", key, typeName(v))
 	case err != nil || n > maxNumber:
-		o.add(key, "maximum", "%s has to be at most %d", key, maxNumber)
+		o.addf(key, "maximum", "%s has to be at most %d", key, maxNumber)
 	case n < least:
-		o.add(key, "minimum", "%s has to be at least %d", key, least)
+		o.addf(key, "minimum", "%s has to be at least %d", key, least)
 	default:
 		return n
 	}
@@ -90,7 +90,7 @@ const maxNumber = 1<<31 - 1
 func (o *object) enum(key string, allowed ...string) string {
 	text, ok := o.text(key)
 	if ok && !slices.Contains(allowed, text) {
-		o.add(key, "enum", "%s has to be one of %s", key, strings.Join(allowed, ", "))
+		o.addf(key, "enum", "%s has to be one of %s", key, strings.Join(allowed, ", "))
 		return ""
 	}
 	return text
@@ -103,7 +103,7 @@ func (o *object) id(key, fallback string, valid func(string) bool) string {
 		return fallback
 	}
 	if !valid(text) {
-		o.add(key, "pattern", "%s may consist of letters, digits and %s only", key, "_ . -")
+		o.addf(key, "pattern", "%s may consist of letters, digits and %s only", key, "_ . -")
 		return fallback
 	}
 	return text
@@ -118,7 +118,8 @@ const maxStepID = 128
 // consistsOf reports whether s is made of ASCII letters, digits and the extra characters, at least one.
 func consistsOf(s, extra string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(extra, r))
+		alphanumeric := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !alphanumeric && !strings.ContainsRune(extra, r)
 	})
 }
 
@@ -126,7 +127,7 @@ func consistsOf(s, extra string) bool {
 func (o *object) close() {
 	for _, key := range sortedKeys(o.m) {
 		if !slices.Contains(o.read, key) {
-			o.c.add(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
+			o.c.addf(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 type Request struct {
 	Prompt   string         // "" if there is a plan
 	Plan     map[string]any // nil if there is a prompt
-	Bindings map[string]any // values for references; they hide those of the plan
+	Bindings map[string]any // values for references; they hide bindings of the plan
 	Timeout  time.Duration  // of each step, 0 = the configured one; can only lower it
-	Parallel int            // calls of a group at once, 0 = the configured number; can only lower it
+	Parallel int            // calls of a group at the same time, 0 = the configured number; can only lower it
 }
 
 // ReadRequest reads the input of an orchestration. Unknown keys are refused. The error is a [*Refused].
@@ -36,7 +36,7 @@ func (c *compiler) request(data any) (r Request) {
 	hasPrompt := strings.TrimSpace(prompt) != ""
 	switch {
 	case hasPrompt == hasPlan:
-		c.add(-1, "", RuleOneOf, "the request has to have either a plan or a prompt that is not blank")
+		c.addf(-1, "", RuleOneOf, "the request has to have either a plan or a prompt that is not blank")
 	case hasPlan:
 		r.Plan, _ = c.isObject(plan, "/plan", -1, "plan")
 	default:
@@ -81,9 +81,9 @@ func (c *compiler) steps(plan map[string]any, bindings map[string]any, s source)
 	case !ok:
 		c.missingOrType(plan, "steps", "an array", s)
 	case len(list) == 0:
-		c.add(s.order, s.path+"/steps", "minItems", "the plan has no steps; it needs at least one")
+		c.addf(s.order, s.path+"/steps", "minItems", "the plan has no steps; it needs at least one")
 	case len(list) > c.limits.Steps:
-		c.add(s.order, s.path+"/steps", "maxItems", "the plan has %d steps; the limit is %d", len(list), c.limits.Steps)
+		c.addf(s.order, s.path+"/steps", "maxItems", "the plan has %d steps; the limit is %d", len(list), c.limits.Steps)
 	case c.admit(s, countCalls(list), "/steps"):
 		for i, v := range list {
 			p.Steps = append(p.Steps, c.step(v, i, s))
@@ -121,17 +121,17 @@ func (c *compiler) step(v any, i int, s source) (step Step) {
 	o.text("name")
 	o.text("description")
 	if transitions, _ := o.values("transitions"); len(transitions) > 0 {
-		o.add("transitions", RuleUnsupported, "transitions are not supported: steps run in the order of the list")
+		o.addf("transitions", RuleUnsupported, "transitions are not supported: steps run in the order of the list")
 	}
 	agent, hasAgent := o.value("agent")
 	group, hasGroup := o.value("parallel")
 	switch {
 	case hasAgent && hasGroup:
-		o.add("", RuleConflict, "a step has either agent or parallel, not both")
+		o.addf("", RuleConflict, "a step has either agent or parallel, not both")
 	case !hasAgent && !hasGroup:
-		o.add("", "required", "a step needs agent or parallel")
+		o.addf("", "required", "a step needs agent or parallel")
 	case hasAgent && kind == "parallel" || hasGroup && kind == "agent":
-		o.add("", RuleConflict, "a step of type %s has to have the key %s", kind, kind)
+		o.addf("", RuleConflict, "a step of type %s has to have the key %s", kind, kind)
 	case hasAgent:
 		call := c.agent(agent, o.path+"/agent", o.order, step.ID)
 		step.Calls, step.Key = []Call{call}, call.Key
@@ -163,11 +163,11 @@ func (c *compiler) group(step *Step, v any, path string, order int) {
 	children, ok := list.([]any)
 	switch {
 	case !given:
-		o.add("steps", "required", "a group needs steps")
+		o.addf("steps", "required", "a group needs steps")
 	case !ok:
-		o.add("steps", "type", "steps have to be an array, got %s", typeName(list))
+		o.addf("steps", "type", "steps have to be an array, got %s", typeName(list))
 	case len(children) == 0:
-		o.add("steps", "minItems", "a group needs at least one step")
+		o.addf("steps", "minItems", "a group needs at least one step")
 	}
 	for i, child := range children {
 		step.Calls = append(step.Calls, c.agent(child, pointerIndex(path+"/steps", i), order, step.ID+"["+strconv.Itoa(i)+"]"))
@@ -194,7 +194,7 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
 		text, ok := o.text(given.key)
 		if _, twice := with[given.argument]; ok && twice {
-			o.add("with/"+given.argument, RuleConflict, "%s is given twice: in with and as %s", given.argument, given.key)
+			o.addf("with/"+given.argument, RuleConflict, "%s is given twice: in with and as %s", given.argument, given.key)
 		} else if ok {
 			call.Arguments[given.argument], call.at[given.argument] = text, path+"/"+given.key
 		}
@@ -203,14 +203,14 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	switch {
 	case !ok && o.m["agent_id"] != nil: // not a string, which is reported
 	case name == "":
-		o.add("agent_id", "required", "an agent needs agent_id")
+		o.addf("agent_id", "required", "an agent needs agent_id")
 	default:
 		tool, ok := c.tools.Find("agent:" + name)
 		if !ok {
 			tool, ok = c.tools.Find(name)
 		}
 		if call.Tool = tool.Name; !ok {
-			o.add("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), closest(name, c.tools.Names()))
+			o.addf("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), closest(name, c.tools.Names()))
 		}
 	}
 	o.close()
@@ -222,7 +222,7 @@ func (c *compiler) distinct(p *Program, s source) {
 	ids, keys := map[string]bool{}, map[string]bool{}
 	claim := func(seen map[string]bool, name, path, what string, i int) {
 		if name != "" && seen[name] {
-			c.add(s.at(i), path, RuleDuplicate, "%s %q is used by an earlier step", what, clip(name))
+			c.addf(s.at(i), path, RuleDuplicate, "%s %q is used by an earlier step", what, clip(name))
 		}
 		seen[name] = true
 	}

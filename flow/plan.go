@@ -24,11 +24,11 @@ func (c *compiler) plan(data any, s source) *Program {
 	p := &Program{Kind: KindPlan, Steps: []Step{}, Limits: c.limits, Depth: s.depth}
 	m, ok := data.(map[string]any)
 	if !ok {
-		c.add(s.order, s.path, "type", "the plan has to be an object, got %s", typeName(data))
+		c.addf(s.order, s.path, "type", "the plan has to be an object, got %s", typeName(data))
 		return p
 	}
 	if p.Reasoning, ok = optionalText(m, "reasoning"); !ok {
-		c.add(s.order, s.path+"/reasoning", "type", "reasoning has to be a string, got %s", typeName(m["reasoning"]))
+		c.addf(s.order, s.path+"/reasoning", "type", "reasoning has to be a string, got %s", typeName(m["reasoning"]))
 	}
 	switch kind, given := m["type"]; kind {
 	case "direct_response":
@@ -49,7 +49,7 @@ func (c *compiler) plan(data any, s source) *Program {
 		if !given {
 			rule = "required"
 		}
-		c.add(s.order, s.path+"/type", rule, `type has to be "tool_calls" or "direct_response"`)
+		c.addf(s.order, s.path+"/type", rule, `type has to be "tool_calls" or "direct_response"`)
 	}
 	return p
 }
@@ -57,10 +57,10 @@ func (c *compiler) plan(data any, s source) *Program {
 // missingOrType adds the problem of a required key that is absent or of another type.
 func (c *compiler) missingOrType(m map[string]any, key, want string, s source) {
 	if v, given := m[key]; given {
-		c.add(s.order, pointer(s.path, key), "type", "%s has to be %s, got %s", key, want, typeName(v))
+		c.addf(s.order, pointer(s.path, key), "type", "%s has to be %s, got %s", key, want, typeName(v))
 		return
 	}
-	c.add(s.order, pointer(s.path, key), "required", "%s is missing; it has to be %s", key, want)
+	c.addf(s.order, pointer(s.path, key), "required", "%s is missing; it has to be %s", key, want)
 }
 
 func optionalText(m map[string]any, key string) (text string, ok bool) {
@@ -100,14 +100,14 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 	call := planCall{path: pointerIndex(s.path+"/calls", i), arguments: map[string]any{}}
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.add(s.at(i), call.path, "type", "call %d has to be an object, got %s", i, typeName(v))
+		c.addf(s.at(i), call.path, "type", "call %d has to be an object, got %s", i, typeName(v))
 		return call
 	}
 	at := source{path: call.path, order: s.at(i)}
 	if call.name, ok = m["tool_name"].(string); !ok {
 		c.missingOrType(m, "tool_name", "a string", at)
 	} else if call.name == "" {
-		c.add(at.order, call.path+"/tool_name", "required", "tool_name of call %d is empty", i)
+		c.addf(at.order, call.path+"/tool_name", "required", "tool_name of call %d is empty", i)
 	} else if call.tool, call.known = c.tools.Find(call.name); !call.known {
 		c.append(Problem{
 			Use: &Use{ToolIndex: i}, Error: &UseError{Type: RuleUnknownTool, ToolName: clip(call.name)},
@@ -117,7 +117,7 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 	}
 	if arguments, given := m["arguments"]; given {
 		if call.arguments, ok = arguments.(map[string]any); !ok {
-			c.add(at.order, call.path+"/arguments", "type", "arguments of call %d have to be an object, got %s", i, typeName(arguments))
+			c.addf(at.order, call.path+"/arguments", "type", "arguments of call %d have to be an object, got %s", i, typeName(arguments))
 			call.arguments, call.known = map[string]any{}, false
 		}
 	}

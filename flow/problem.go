@@ -41,7 +41,7 @@ type UseError struct {
 	TargetTypes     []string `json:"target_types,omitempty"`
 }
 
-// Rules of problems beside those of package model.
+// Rules of problems, in addition to the rules of package model.
 const (
 	RuleSyntax           = "invalid_template_syntax" // meant as a reference, but not one
 	RuleSelfReference    = "self_reference"          // a call uses its own output
@@ -68,7 +68,7 @@ const (
 )
 
 // Refused is why a program is not run: everything that is wrong with it.
-type Refused struct {
+type Refused struct { //nolint:errname // it is a result before it is an error
 	Kind     Kind
 	Problems []Problem // at least one, in program order, at most MaxProblems
 	Reason   string    // one of the reasons, or ""
@@ -94,8 +94,8 @@ type problems struct {
 	reason string
 }
 
-// add appends a problem without a [Use]. The order is the number of the step or call.
-func (p *problems) add(order int, path, rule, format string, args ...any) {
+// addf appends a problem without a [Use]. The order is the number of the step or call.
+func (p *problems) addf(order int, path, rule, format string, args ...any) {
 	p.append(Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), order: order})
 }
 

@@ -18,7 +18,7 @@ const (
 )
 
 // Program is a compiled program. It is frozen: it is stored as JSON before its first step, and
-// whoever continues it reads it from there.
+// the worker that continues it reads it from there.
 type Program struct {
 	Kind      Kind           `json:"kind"`
 	Reasoning string         `json:"reasoning,omitempty"` // of the model that wrote a plan
@@ -36,8 +36,8 @@ type Step struct {
 	Calls    []Call         `json:"calls"` // one, unless it is a group
 	Key      string         `json:"key,omitempty"`
 	Merge    Merge          `json:"merge,omitempty"`
-	Parallel int            `json:"parallel,omitempty"` // calls of the group that run at once
-	Bindings map[string]any `json:"bindings,omitempty"` // of the group: they hide those of the program
+	Parallel int            `json:"parallel,omitempty"` // calls of the group that run at the same time
+	Bindings map[string]any `json:"bindings,omitempty"` // of the group: they hide bindings of the program
 	Continue bool           `json:"continue,omitempty"` // a failure does not halt the program
 }
 
@@ -64,9 +64,9 @@ const (
 
 // Limits bound a program. A field that is 0 has its default.
 type Limits struct {
-	Calls       int           `json:"calls"`        // in all, those of nested programs included; default 50
+	Calls       int           `json:"calls"`        // in all, including nested programs; default 50
 	Steps       int           `json:"steps"`        // of an orchestration, at its top level; default 12
-	Parallel    int           `json:"parallel"`     // calls of a group at once; default 4
+	Parallel    int           `json:"parallel"`     // calls of a group at the same time; default 4
 	Depth       int           `json:"depth"`        // of nested programs; default 3
 	StepTimeout time.Duration `json:"step_timeout"` // of a step whose tool and program set none; default 1 minute
 	Timeout     time.Duration `json:"timeout"`      // of the run, without the time that it waits for people; default 5 minutes

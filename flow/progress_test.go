@@ -70,7 +70,7 @@ func TestNextFollowsFromWhatIsStored(t *testing.T) {
 		"and then it does":                              {program: fan, state: flow.State{"g[0]": succeeded, "g[1]": failed, "g[2]": failed}, halt: "g[1]"},
 		"a race stops the others at the first success":  {program: race, state: flow.State{"g[0]": running, "g[1]": won(7)}, stop: []string{"g[0]"}, wait: true},
 		"and is over when they have ended":              {program: race, state: flow.State{"g[0]": failed, "g[1]": won(7)}, start: []string{"b"}},
-		"a race goes on after a failure":                {program: race, state: flow.State{"g[0]": failed, "g[1]": running}, start: []string{"g[2]"}, wait: true},
+		"a race continues after a failure":              {program: race, state: flow.State{"g[0]": failed, "g[1]": running}, start: []string{"g[2]"}, wait: true},
 		"a race without a success has failed":           {program: race, state: flow.State{"g[0]": failed, "g[1]": failed, "g[2]": failed}, halt: "g[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/oneturn/oneturn/flow"
 )
 
-func decoded(t testing.TB, text string) any {
-	t.Helper()
+func decoded(tb testing.TB, text string) any {
+	tb.Helper()
 	v, err := events.Decode([]byte(text))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return v
 }
 
@@ -41,10 +41,10 @@ func resolved(t *testing.T, program *flow.Program, tools flow.Tools, outputs map
 	return string(events.JSONOf(arguments)), nil
 }
 
-func openTool(t testing.TB, name string) flow.Tool {
-	t.Helper()
+func openTool(tb testing.TB, name string) flow.Tool {
+	tb.Helper()
 	output, err := flow.NewSchema(json.RawMessage(`{"additionalProperties":true,"items":true}`))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return flow.Tool{Name: name, Output: output}
 }
 

@@ -65,7 +65,7 @@ type OrchestrationResult struct {
 	Status   Status         `json:"status"`
 	Success  bool           `json:"success"`
 	Steps    []StepResult   `json:"steps"`    // in the order of the list
-	Bindings map[string]any `json:"bindings"` // those of the request and the plan, and results by their keys
+	Bindings map[string]any `json:"bindings"` // of the request and the plan, and results by their keys
 	Errors   []StepError    `json:"errors"`   // each failure once
 }
 
@@ -203,6 +203,7 @@ func (s *Step) groupStatus(results []StepResult, state State) Status {
 			succeeded++
 		case StatusSkipped:
 			skipped++
+		default:
 		}
 	}
 	switch {

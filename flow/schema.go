@@ -15,7 +15,7 @@ import (
 // fields it declares and which types they may have. It is immutable and safe for concurrent use.
 //
 // A field is declared by `properties`, `patternProperties`, or `additionalProperties` that is true
-// or a schema, an array index by `prefixItems` or `items`, also behind `$ref`, `allOf`, `anyOf` and
+// or a schema, an array index by `prefixItems` or `items`, also through `$ref`, `allOf`, `anyOf` and
 // `oneOf`. A part of the schema that declares no structure is open: any path below it is accepted.
 // References lead only to places inside the schema; what any other leads to is open.
 type Schema struct {
@@ -36,12 +36,12 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 // exists.
 const (
 	maxSchemaDepth  = 48
-	maxSchemaVisits = 4096    // of one look
+	maxSchemaVisits = 4096    // of one walk
 	maxVisits       = 500_000 // of all looks of a compilation
 	maxAlternatives = 64
 )
 
-// look is one walk over a schema, with its budget and that of the compilation.
+// look is one walk over a schema, with its budget and the budget of the compilation.
 type look struct {
 	schema *Schema
 	left   int

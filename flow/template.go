@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -55,10 +56,8 @@ func parsePath(text string) ([]string, error) {
 		return nil, errReference
 	}
 	path := strings.Split(text, ".")
-	for _, segment := range path {
-		if segment == "" {
-			return nil, errReference
-		}
+	if slices.Contains(path, "") {
+		return nil, errReference
 	}
 	return path, nil
 }

@@ -60,13 +60,15 @@ func TestReferencesAreWholeTexts(t *testing.T) {
 		"$007.output.a.b":      "7/a/b",
 		"$0.output..":          "0//",
 		"$0.output.a.output.b": "0/a/output/b",
-		"$0.output. a b ":      "0/ a b ",
 	} {
 		require.True(t, isReference(text), text)
 		ref, err := parseReference(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, strings.Join(append([]string{itoa(ref.call)}, ref.path...), "/"))
 	}
+	ref, err := parseReference("$0.output. a b ")
+	require.NoError(t, err)
+	require.Equal(t, []string{" a b "}, ref.path, "spaces belong to the name")
 	for _, text := range []string{
 		"$x.output.a", "$.output.a", "$0.output.", "${0.output.a}", "$-1.output.a", "$1.5.output.a", "$٠.output.a", "$0x.output.a",
 		"$99999999999999999999.output", "$0.output.a\nb", "$ 0.output.a", "$0.outputs.output.a",

@@ -23,48 +23,43 @@ const (
 	anyType    = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
 )
 
-// typeNames are the names of JSON Schema, sorted.
-var typeNames = [...]struct {
-	name string
-	set  typeSet
-}{
-	{"array", typeArray},
-	{"boolean", typeBoolean},
-	{"integer", typeInteger},
-	{"null", typeNull},
-	{"number", typeNumber},
-	{"object", typeObject},
-	{"string", typeString},
-}
-
 // typeOfName returns the set of a name of JSON Schema; an unknown name is any type.
 func typeOfName(name string) typeSet {
-	for _, t := range typeNames {
-		if t.name == name {
-			return t.set
-		}
+	switch name {
+	case "array":
+		return typeArray
+	case "boolean":
+		return typeBoolean
+	case "integer":
+		return typeInteger
+	case "null":
+		return typeNull
+	case "number":
+		return typeNumber
+	case "object":
+		return typeObject
+	case "string":
+		return typeString
+	default:
+		return anyType
 	}
-	return anyType
 }
 
-// names lists the set in the words of JSON Schema, sorted.
+// names lists the set in the words of JSON Schema, sorted. A set with fractions is `number`.
 func (t typeSet) names() []string {
 	var names []string
-	for _, n := range typeNames {
-		switch n.set {
-		case typeNumber:
-			if t&typeFraction == 0 {
-				continue
-			}
-		case typeInteger:
-			if t&typeNumber != typeInteger {
-				continue
-			}
-		}
-		if t&n.set != 0 {
-			names = append(names, n.name)
+	add := func(name string, present bool) {
+		if present {
+			names = append(names, name)
 		}
 	}
+	add("array", t&typeArray != 0)
+	add("boolean", t&typeBoolean != 0)
+	add("integer", t&typeNumber == typeInteger)
+	add("null", t&typeNull != 0)
+	add("number", t&typeFraction != 0)
+	add("object", t&typeObject != 0)
+	add("string", t&typeString != 0)
 	return names
 }
 
