@@ -239,6 +239,7 @@ func TestJSONOfThePagesMatchesTheSchemas(t *testing.T) {
 		events.KindStructuredOutputReady, events.KindCancel, events.KindToolCall, events.KindToolResponse, events.KindTurnConflict,
 		events.KindToolCallAck, events.KindToolCallDismiss, events.KindToolProgress, events.KindRunComplete, events.KindToolCallResponse,
 		events.KindToolCallRejected, events.KindUIToolComplete, events.KindUIToolDismiss, events.KindExpire,
+		events.KindPlanReady, events.KindPlanStarted, events.KindPlanFinished,
 	} {
 		require.True(t, seen[kind], "no page shows %s", kind)
 	}

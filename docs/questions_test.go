@@ -26,11 +26,20 @@ func again[E any](m *events.Message) ([]byte, error) {
 func TestEventsOfThePageAreReadAndWrittenByTheLibrary(t *testing.T) {
 	t.Parallel()
 	trips := map[string]func(m *events.Message) ([]byte, error){
-		events.KindToolCall:         again[events.ToolCall],
-		events.KindToolResponse:     again[events.ToolResponse],
-		events.KindTurnConflict:     again[events.TurnConflict],
-		events.KindToolCallAck:      again[events.ToolCallAck],
-		events.KindToolCallDismiss:  again[events.ToolCallDismiss],
+		events.KindToolCall:        again[events.ToolCall],
+		events.KindToolResponse:    again[events.ToolResponse],
+		events.KindTurnConflict:    again[events.TurnConflict],
+		events.KindToolCallAck:     again[events.ToolCallAck],
+		events.KindToolCallDismiss: again[events.ToolCallDismiss],
+		events.KindPlanStarted:     again[events.PlanStarted],
+		events.KindPlanFinished:    again[events.PlanFinished],
+		events.KindPlanReady: func(m *events.Message) ([]byte, error) {
+			e, err := m.PlanReady()
+			if err != nil {
+				return nil, err
+			}
+			return events.EncodeTurn(e, m.Timestamp)
+		},
 		events.KindToolProgress:     again[events.ToolProgress],
 		events.KindRunComplete:      again[events.RunComplete],
 		events.KindToolCallRejected: again[events.ToolCallRejected],
