@@ -46,6 +46,10 @@ func eventKind(kind string) string {
 		return events.KindToolCallAck
 	case events.RecordDismiss:
 		return events.KindToolCallDismiss
+	case events.RecordProgram:
+		return events.KindPlanStarted
+	case events.RecordResult:
+		return events.KindPlanFinished
 	}
 	return kind
 }
