@@ -86,7 +86,7 @@ func (u *agentUses) run(p *Program) {
 		}
 	}
 	if tool.Program != "" {
-		u.c.nested(tool.Program, u.call.Arguments, source{path: u.call.at["plan"], order: u.s.order, depth: u.s.depth + 1})
+		u.c.nested(&tool, u.call.Arguments, source{path: u.call.at["plan"], order: u.s.order, depth: u.s.depth + 1})
 	}
 }
 

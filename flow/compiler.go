@@ -68,11 +68,16 @@ func (c *compiler) refer(s source, list string) bool {
 
 // nested compiles the program that a call contains as its literal argument `plan`, whose place is s,
 // only to find what is wrong with it: it is compiled again when the call starts.
-func (c *compiler) nested(kind Kind, arguments map[string]any, s source) {
+func (c *compiler) nested(tool *Tool, arguments map[string]any, s source) {
+	if tool.Steps != nil {
+		outer := c.tools
+		c.tools = tool.Steps
+		defer func() { c.tools = outer }()
+	}
 	plan, ok := arguments["plan"].(map[string]any)
 	_, prompted := arguments["prompt"]
 	switch {
-	case ok && kind == KindPlan:
+	case ok && tool.Program == KindPlan:
 		c.plan(plan, s)
 	case ok:
 		bindings, _ := arguments["bindings"].(map[string]any)

@@ -138,7 +138,7 @@ func (c *compiler) checkPlanCall(calls []planCall, i int, s source) (needs []str
 	if call.known {
 		u.literals()
 		if call.tool.Program != "" {
-			c.nested(call.tool.Program, call.arguments, source{path: call.path + "/arguments/plan", order: s.at(i), depth: s.depth + 1})
+			c.nested(&call.tool, call.arguments, source{path: call.path + "/arguments/plan", order: s.at(i), depth: s.depth + 1})
 		}
 	}
 	needs = []string{}

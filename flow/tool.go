@@ -11,6 +11,7 @@ type Tool struct {
 	Effect events.Effect
 	// Program is the kind of program that the tool runs, "" for a tool that does its work itself.
 	Program Kind
+	Steps   Tools        // that steps of its program may call; nil: the same tools
 	Input   *model.Model // completes and checks arguments; nil takes any
 	// Arguments and Output are the schemas of arguments and result; nil if none is declared, and then
 	// no reference can lead into the output.

@@ -1,0 +1,107 @@
+package program
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+)
+
+// Compiler compiles the programs of one tool in one turn.
+type Compiler struct {
+	Binding *bindings.Binding // of the tool; its Program is set
+	Tools   *Tools            // of its steps
+	Depth   int               // of its programs: 1 (or 0) in a turn, one more for each program around it
+	Limits  flow.Limits       // of the manifest; a program around it leaves fewer calls
+}
+
+// NewCompiler returns the compiler of a tool that runs programs. Describe may be nil.
+func NewCompiler(set *bindings.Set, b *bindings.Binding, agent string, depth int, describe Describe) *Compiler {
+	return &Compiler{Binding: b, Tools: NewTools(set, b, agent, describe), Depth: max(1, depth), Limits: LimitsOf(b)}
+}
+
+// LimitsOf returns the limits of the programs of a tool.
+func LimitsOf(b *bindings.Binding) flow.Limits { return flow.Limits(b.Program.Limits) }
+
+// Options returns the options for compiling: of a program that a planner has written if planned is true.
+func (c *Compiler) Options(planned bool) flow.Options {
+	return flow.Options{Tools: c.Tools, Limits: c.Limits, Depth: max(1, c.Depth), Planned: planned}
+}
+
+// Compile compiles the data of a turn, or the arguments of a step. Instead of a program it returns the request for
+// one, if the data is a prompt that the planner has to make a program of.
+//
+// The data of a plan is the plan itself, {"plan": plan} or {"prompt": text}; of an orchestration its request. The
+// error is a [*flow.Refused], or an [events.Error] with code guardrail: the tool is disabled, or the program is too
+// deep only because of the programs around it.
+func (c *Compiler) Compile(data any) (*flow.Program, *flow.Request, error) {
+	if !c.Binding.Program.Enabled {
+		return nil, nil, &events.Error{Code: events.CodeGuardrail, Msg: "tool " + c.Binding.Tool + " is disabled: its manifest has enabled: false"}
+	}
+	p, ask, err := c.compile(data, c.Options(false))
+	if tooDeep(err) && c.Depth > 1 {
+		if _, _, own := c.compile(data, flow.Options{Tools: c.Tools, Limits: c.Limits, Depth: 1}); !tooDeep(own) {
+			err = &events.Error{Code: events.CodeGuardrail, Msg: err.Error(), Err: err}
+		}
+	}
+	return p, ask, err
+}
+
+func (c *Compiler) compile(data any, o flow.Options) (*flow.Program, *flow.Request, error) {
+	if c.Binding.Kind == bindings.KindPlan {
+		return c.plan(data, o)
+	}
+	r, err := flow.ReadRequest(data, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Prompt != "" {
+		return c.prompt(&r, o)
+	}
+	p, err := flow.CompileOrchestration(r.Plan, r, o)
+	return p, nil, err
+}
+
+func (c *Compiler) plan(data any, o flow.Options) (*flow.Program, *flow.Request, error) {
+	if m, ok := data.(map[string]any); ok && m["type"] == nil {
+		text, _ := m["prompt"].(string)
+		inner, given := m["plan"]
+		switch prompted := strings.TrimSpace(text) != ""; {
+		case given && prompted:
+			return nil, nil, refusal(flow.KindPlan, "", "", flow.RuleOneOf, "set either plan or prompt, not both")
+		case given:
+			data = inner
+		case prompted:
+			return c.prompt(&flow.Request{Prompt: text}, o)
+		}
+	}
+	p, err := flow.CompilePlan(data, o)
+	return p, nil, err
+}
+
+// prompt admits a prompt: there is a planner, and the program would not be too deep.
+func (c *Compiler) prompt(r *flow.Request, o flow.Options) (*flow.Program, *flow.Request, error) {
+	kind := kindOf(c.Binding)
+	switch limit := cmp.Or(c.Limits.Depth, o.Limits.WithDefaults().Depth); {
+	case c.Binding.Program.Planner == "":
+		return nil, nil, refusal(kind, flow.ReasonPlannerDisabled, "/prompt", flow.RuleUnsupported,
+			"no planner is configured for tool "+c.Binding.Tool+": send a plan, or set planner in the manifest")
+	case o.Depth > limit:
+		return nil, nil, refusal(kind, "", "/prompt", flow.RuleDepth, "the program would be nested too deep")
+	}
+	return nil, r, nil
+}
+
+func refusal(kind flow.Kind, reason, path, rule, message string) *flow.Refused {
+	return &flow.Refused{Kind: kind, Reason: reason, Problems: []flow.Problem{{Path: path, Rule: rule, Message: message}}}
+}
+
+// tooDeep reports whether programs that are nested too deep are among the reasons of a refusal.
+func tooDeep(err error) bool {
+	var refused *flow.Refused
+	return errors.As(err, &refused) && slices.ContainsFunc(refused.Problems, func(p flow.Problem) bool { return p.Rule == flow.RuleDepth })
+}

@@ -1,0 +1,7 @@
+// Package program connects programs (package flow) with manifests: it finds the tools that the steps of a program may
+// call, and compiles what a turn or a step gives to a tool of kind plan or orchestrate. A worker and `turnctl plan
+// check` use the same code, so that a check reports what a run would.
+//
+// tools.go: [Tools] are the tools of steps with their schemas. compile.go: [Compiler] reads the data of a turn or the
+// arguments of a step. check.go: [Check] is the dry run.
+package program

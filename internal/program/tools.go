@@ -1,0 +1,140 @@
+package program
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Describe returns what the tool of a binding reports of itself: a service, a server or a Go type; false if it is not
+// known. It is asked only for tools that a program names.
+type Describe func(b *bindings.Binding) (tools.Description, bool)
+
+// Tools are the tools that the steps of a program may call. It implements [flow.Tools] and is safe for concurrent use.
+type Tools struct {
+	set      *bindings.Set
+	agent    string
+	list     []*bindings.Binding
+	byName   map[string]*bindings.Binding // as programs name them
+	names    []string                     // for feedback
+	describe Describe
+
+	mu    sync.Mutex
+	found map[*bindings.Binding]flow.Tool
+}
+
+// NewTools returns the tools of the steps of b, a binding of a tool that runs programs, in a turn of agent. Describe
+// may be nil.
+func NewTools(set *bindings.Set, b *bindings.Binding, agent string, describe Describe) *Tools {
+	t := &Tools{
+		set: set, agent: agent, list: set.StepTools(b, agent), describe: describe, byName: make(map[string]*bindings.Binding), found: make(map[*bindings.Binding]flow.Tool),
+	}
+	for _, step := range t.list {
+		name := step.Tool
+		t.byName[name] = step
+		if id := step.AgentID(); id != "" {
+			if t.byName["agent:"+id] == nil {
+				t.byName["agent:"+id] = step
+			}
+			if b.Kind == bindings.KindOrchestrate {
+				name = id
+			}
+		}
+		if b.Kind == bindings.KindOrchestrate {
+			name = strings.TrimPrefix(name, "agent:")
+		}
+		t.names = append(t.names, name)
+	}
+	slices.Sort(t.names)
+	t.names = slices.Compact(t.names)
+	return t
+}
+
+// Binding returns the binding of a tool by the name that a program uses, nil if steps may not call it.
+func (t *Tools) Binding(name string) *bindings.Binding { return t.byName[events.Name(name)] }
+
+// Bindings returns all of them, in the order of the manifest.
+func (t *Tools) Bindings() []*bindings.Binding { return slices.Clone(t.list) }
+
+// Names implements [flow.Tools].
+func (t *Tools) Names() []string { return slices.Clone(t.names) }
+
+// Find implements [flow.Tools].
+func (t *Tools) Find(name string) (flow.Tool, bool) {
+	b := t.Binding(name)
+	if b == nil {
+		return flow.Tool{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tool, known := t.found[b]
+	if !known {
+		tool = toolOf(b, t.describe)
+		if b.Program != nil {
+			tool.Steps = NewTools(t.set, b, t.agent, t.describe)
+		}
+		t.found[b] = tool
+	}
+	return tool, true
+}
+
+// toolOf returns what the compiler has to know of a tool. Arguments are described by the manifest, else by the tool
+// itself, else by the model of its binding; results by the manifest, else by the tool itself.
+func toolOf(b *bindings.Binding, describe Describe) flow.Tool {
+	tool := flow.Tool{Name: b.Tool, Effect: b.Effect, Program: kindOf(b), Input: b.Input}
+	input, output := b.InputSchema, b.OutputSchema
+	if describe != nil && b.Program == nil && (input == nil || output == nil || b.DiscoversEffect()) {
+		if d, ok := describe(b); ok {
+			if input == nil {
+				input = d.Input
+			}
+			if output == nil {
+				output = d.Output
+			}
+			if d.Effect != "" && !b.EffectDeclared {
+				tool.Effect = events.Effect(d.Effect)
+			}
+		}
+	}
+	if tool.Input == nil && input != nil {
+		if m, err := model.CompileSchema(b.Tool, input); err == nil {
+			tool.Input = m // else only the tool can check its arguments
+		}
+	}
+	if input == nil && b.Model != nil && b.Program == nil {
+		tool.Input, input = b.Model, b.Model.JSONSchema()
+	}
+	tool.Arguments, tool.Output = schema(input), schema(output)
+	return tool
+}
+
+// schema reads a JSON Schema. One that cannot be read declares nothing.
+func schema(text json.RawMessage) *flow.Schema {
+	if text == nil {
+		return nil
+	}
+	s, err := flow.NewSchema(text)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// kindOf returns the kind of program that a tool runs, "" if it runs none.
+func kindOf(b *bindings.Binding) flow.Kind {
+	switch b.Kind {
+	case bindings.KindPlan:
+		return flow.KindPlan
+	case bindings.KindOrchestrate:
+		return flow.KindOrchestration
+	default:
+		return ""
+	}
+}
