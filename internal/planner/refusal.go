@@ -1,0 +1,53 @@
+package planner
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/oneturn/oneturn/flow"
+)
+
+// RuleMalformed is the rule of the problem of a reply that is not one JSON object.
+const RuleMalformed = "malformed"
+
+// Refused returns the refusal of a prompt for which no planner is asked. The reason is [flow.ReasonPlannerDisabled] if
+// the manifest names no planner, or [flow.ReasonPlannerRecursion] if the prompt is part of a program that a planner
+// wrote.
+func Refused(kind flow.Kind, reason string) *flow.Refused {
+	message := "no planner is configured: send a plan instead of a prompt, or set planner in the manifest of the tool"
+	if reason == flow.ReasonPlannerRecursion {
+		message = "a program that a planner wrote cannot be planned again: set plan instead of prompt"
+	}
+	return &flow.Refused{Kind: kind, Reason: reason, Problems: []flow.Problem{{Path: "/prompt", Rule: flow.RuleConflict, Message: message}}}
+}
+
+// malformed is the refusal of a reply that cannot be read.
+func (p *Planner) malformed(err error) *flow.Refused {
+	return &flow.Refused{
+		Kind: p.Kind, Reason: flow.ReasonPlannerInvalid,
+		Problems: []flow.Problem{{Rule: RuleMalformed, Message: "the planner's reply cannot be read: " + err.Error()}},
+	}
+}
+
+// readable reports whether a refused plan has the form of a plan, only with calls that are wrong. Others are malformed.
+func readable(r *flow.Refused) bool {
+	return !slices.ContainsFunc(r.Problems, func(p flow.Problem) bool {
+		switch p.Rule {
+		case RuleMalformed, "type", "required", "enum":
+			return p.Use == nil
+		}
+		return false
+	})
+}
+
+// feedback is what the agent has to correct.
+func feedback(err error) string {
+	var refused *flow.Refused
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+	if refused.Problems[0].Rule == RuleMalformed {
+		return refused.Problems[0].Message + "\nSend the whole plan again as exactly one JSON object, without a text before or after it."
+	}
+	return refused.Feedback()
+}
