@@ -30,7 +30,7 @@ type Tool struct {
 }
 
 // data returns the data of the request, as a value tree and as JSON. What the user sends is never cut: if it does not
-// fit, that is an error. Schemas that do not fit are omitted, those of the largest tools first, and the data reports it.
+// fit, that is an error. Schemas that do not fit are omitted, from the largest tools on, and the data reports it.
 func (p *Planner) data() (data map[string]any, text string, err error) {
 	limits := p.Options.Limits.WithDefaults()
 	list := "tools"

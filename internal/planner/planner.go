@@ -33,8 +33,8 @@ type Planned struct {
 }
 
 // Plan asks for a program, at most twice. A reply that is not one JSON object is always asked for again. One that does
-// not compile is as well, unless it is a plan and a responder follows: then the refusal is explained to the user, who
-// is answered with two calls of models, as after any plan.
+// not compile is as well, unless it is a plan and a responder follows: then the responder explains the refusal to the user,
+// and the turn needs two calls of models, as after any plan.
 //
 // The error is a [*flow.Refused] for a reply that is refused, an [events.Error] with code too_large if there is more
 // to ask than fits, or else the error of ask. With a refusal, the reply is set.

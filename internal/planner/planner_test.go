@@ -23,7 +23,7 @@ func reasonOf(t *testing.T, err error) string {
 	return refused.Reason
 }
 
-func TestModelCallsOfAPlanAreThoseOfTheTable(t *testing.T) {
+func TestPlanNeedsAsManyModelCallsAsTheTableLists(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name       string

@@ -26,6 +26,14 @@ func Tool(b *bindings.Binding, invoker tools.Invoker, effect bindings.Effect, ve
 	return t
 }
 
+// PromptTool is [Tool] for a call in which the product asks an agent ([tools.Call.Prompt]). The schemas of the binding do not
+// apply to prompts and their answers, and an answer is never reused.
+func PromptTool(b *bindings.Binding, invoker tools.Invoker) engine.Tool {
+	t := Tool(b, invoker, bindings.EffectNone, "")
+	t.Input, t.Output, t.Cache = nil, nil, bindings.Cache{}
+	return t
+}
+
 // toolID distinguishes the tools of workflows, unless workflows share one.
 func toolID(b *bindings.Binding) string {
 	if b.Shared != "" {
