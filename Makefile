@@ -65,6 +65,12 @@ crash: ## kill, stop and cut off real workers at every point of the path, for ev
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
 
+# RUN=regexp runs a part.
+RUN ?= .
+.PHONY: programs
+programs: ## run the acceptance cases of plans and orchestrations against real workers, also with faults (RUN=regexp: a part)
+	go run -tags=failpoints ./internal/test/programcases --parallel=3 --falsify --run='$(RUN)' internal/test/programcases/testdata
+
 # What a fault did stands in one line a scenario; a round that failed names the seed to try again.
 CHAOS      ?= 15
 CHAOSFLAGS ?=
