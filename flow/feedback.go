@@ -20,7 +20,10 @@ func (r *Refused) Feedback() string {
 		b.WriteString("Correct these " + strconv.Itoa(n) + " errors:\n")
 	}
 	for _, p := range r.Problems {
-		b.WriteString("- " + p.Path + ": " + p.Message + "\n")
+		if b.WriteString("- "); p.Path != "" {
+			b.WriteString(p.Path + ": ")
+		}
+		b.WriteString(p.Message + "\n")
 	}
 	if len(r.tools) > 0 {
 		b.WriteString("You may call: " + listed(r.tools) + ".\n")

@@ -13,10 +13,11 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Bounds of the data in a request, in bytes.
+// Bounds of the data in a request, in bytes. A request has them twice, as values and as text, and still fits a message of
+// NATS (1 MiB by default).
 const (
-	maxInput       = 256 << 10 // prompt and bindings
-	maxTools       = 256 << 10 // all tools
+	maxInput       = 128 << 10 // prompt and bindings
+	maxTools       = 128 << 10 // all tools
 	maxDescription = 1 << 10   // of one tool
 )
 

@@ -58,18 +58,18 @@ func TestDataOfARequestIsNeverPartOfTheInstructions(t *testing.T) {
 func TestRequestIsBounded(t *testing.T) {
 	t.Parallel()
 	p := shop(t, flow.KindPlan)
-	p.Input.Prompt = strings.Repeat("a", 300<<10)
+	p.Input.Prompt = strings.Repeat("a", 130<<10)
 	_, err := p.Request()
 	require.ErrorIs(t, err, events.ErrTooLarge)
-	require.ErrorContains(t, err, "the limit is 262144")
+	require.ErrorContains(t, err, "the limit is 131072")
 
 	p = shop(t, flow.KindPlan)
-	large := json.RawMessage(`{"type":"object","description":"` + strings.Repeat("a", 200<<10) + `"}`)
+	large := json.RawMessage(`{"type":"object","description":"` + strings.Repeat("a", 80<<10) + `"}`)
 	p.Tools[0].Arguments, p.Tools[1].Output = large[:len(large)-2], large // the first is not JSON
 	p.Tools = append(p.Tools, planner.Tool{Name: "third", Arguments: large, Description: strings.Repeat("b\n", 4096)})
 	r, err := p.Request()
 	require.NoError(t, err)
-	require.Less(t, len(r.Messages[0].Content), 300<<10)
+	require.Less(t, len(r.Messages[0].Content), 260<<10)
 	require.Equal(t, 2, strings.Count(r.Messages[0].Content, `"schemas_omitted":true`), "what is omitted is reported")
 	for _, name := range []string{"find_order", "print_label", "third"} {
 		require.Contains(t, r.Messages[0].Content, `"name":"`+name+`"`)

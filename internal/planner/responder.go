@@ -9,11 +9,12 @@ import (
 	"github.com/oneturn/oneturn/internal/excerpt"
 )
 
-// Bounds of what a responder gets, in bytes.
+// Bounds of what a responder gets, in bytes, for the same reason as the bounds in data.go.
 const (
-	maxPlan    = 64 << 10  // a larger plan is omitted: the summary has what counts
-	maxRequest = 64 << 10  // a longer request is cut
-	maxSummary = 192 << 10 // of all results together; a longer result is cut
+	maxPlan    = 32 << 10  // a larger plan is omitted: the summary has what counts
+	maxRequest = 32 << 10  // a longer request is cut
+	maxResults = 96 << 10  // of all calls together; a longer result is cut
+	maxSummary = 160 << 10 // a longer one is cut
 )
 
 // Responder asks an agent for the text that answers a user after a program.
@@ -25,7 +26,7 @@ type Responder struct {
 
 // Request returns the request. The agent gets no tools and no schema.
 func (r *Responder) Request() Request {
-	data := map[string]any{"summary": excerpt.Of(r.Summary, 2*maxSummary)}
+	data := map[string]any{"summary": excerpt.Of(r.Summary, maxSummary)}
 	if r.Prompt != "" {
 		data["request"] = cut(r.Prompt, maxRequest)
 	}
@@ -38,7 +39,7 @@ func (r *Responder) Request() Request {
 	}
 	request := Request{Round: 1, Data: data}
 	request.System = responseInstructions
-	request.Messages = user(head + "\n\nTool Execution Complete\n\n" + cut(r.Summary, 2*maxSummary))
+	request.Messages = user(head + "\n\nTool Execution Complete\n\n" + cut(r.Summary, maxSummary))
 	return request
 }
 

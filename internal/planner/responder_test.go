@@ -78,7 +78,7 @@ func TestSummaryIsBounded(t *testing.T) {
 				flow.CallResult{ToolName: "broken", Error: &message})
 		}
 		summary := planner.PlanSummary(r)
-		require.Less(t, len(summary), 320<<10)
+		require.Less(t, len(summary), 160<<10)
 		require.Contains(t, summary, fmt.Sprintf("%d. broken - FAILED", 2*n))
 		require.Contains(t, summary, "(cut; it had 1048578 bytes)")
 		require.LessOrEqual(t, len(planner.Fallback(r)), events.MaxText)
@@ -108,7 +108,7 @@ func TestResponderGetsRequestPlanAndSummaryAsData(t *testing.T) {
 
 	outside := planner.Responder{Plan: strings.Repeat("a", 1<<20), Summary: strings.Repeat("b", 1<<20)}
 	request = outside.Request()
-	require.Less(t, len(request.Messages[0].Content), 400<<10)
+	require.Less(t, len(request.Messages[0].Content), 200<<10)
 	require.True(t, strings.HasPrefix(request.Messages[0].Content, `{"plan":null,"request":null}`))
 }
 

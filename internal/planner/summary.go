@@ -11,7 +11,7 @@ import (
 )
 
 // maxMessage bounds the error of one call, in bytes.
-const maxMessage = 2 << 10
+const maxMessage = 1 << 10
 
 // PlanSummary describes the calls of a plan to a responder: `1. name - SUCCESS` and the result, or `2. name - FAILED` and
 // the error.
@@ -73,7 +73,7 @@ func RefusedSummary(r *flow.Refused) string {
 }
 
 // share is how many bytes of the summary the result of one of n calls may have.
-func share(n int) int { return maxSummary / max(n, 6) } //nolint:mnd // no result takes more than a sixth
+func share(n int) int { return maxResults / max(n, 6) } //nolint:mnd // no result takes more than a sixth
 
 // summary is a list of calls.
 type summary struct {
