@@ -15,6 +15,6 @@
 // response has the code interrupted. See docs/guarantees.md for what that does not cover.
 //
 // config.go, worker.go and tool.go are the worker's side; turn.go, client.go, await.go, questions.go and blob.go
-// the client's. What a running tool uses is package tool, the wire types of the request API are package api, and
+// the client's; check_plan.go is the dry run of a plan. What a running tool uses is package tool, the wire types of the request API are package api, and
 // package oneturntest tests tools.
 package oneturn

@@ -4,6 +4,7 @@
 //	turnctl check DIR          errors in workflow manifests, and their bindings
 //	turnctl tools              callable tools: ls, pin
 //	turnctl call TOOL JSON     try one tool
+//	turnctl plan check FILE    what a worker would do with a plan or an orchestration
 //	turnctl show CHAT TURN     all records of one turn
 //	turnctl ls                 the newest turns
 //	turnctl questions          open questions to people: ls, show, expire, cancel
@@ -32,6 +33,7 @@
 //     (tools ls) with tools_row.go (one tool as it is listed), tools_location.go (where its code is), tools_schema.go
 //     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
+//     plan.go (plan check).
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_text.go and show_not_found.go. repair.go.
 //   - Questions: questions.go with question_report.go (a question as read from the journal), questions_find.go (by its id),

@@ -2,6 +2,8 @@ package program
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
@@ -9,34 +11,41 @@ import (
 	"github.com/oneturn/oneturn/flow"
 )
 
-// Checked is the result of a dry run.
+// Checked is the result of a dry run. Its JSON is the output of turnctl plan check.
 type Checked struct {
-	Program  *flow.Program  // what would run; nil if it would not run, or a planner has to write it first
-	Planner  string         // the agent that has to write the program
-	Steps    []Step         // of the program, in order
-	Writes   int            // of records, if every step runs once and asks no one
-	Errors   []flow.Problem // why it would not run
-	Reason   string         // see [flow.Refused]
-	Code     events.Code    // of the response of the turn; "" if it would run
-	Message  string         // the first error
-	Feedback string         // for the model that has written the program
+	Workflow string         `json:"workflow"`
+	Agent    string         `json:"agent"` // of the turn
+	Tool     string         `json:"tool"`  // that would run the program
+	Kind     bindings.Kind  `json:"kind"`
+	Runs     bool           `json:"runs"`              // nothing is wrong with the program
+	Planner  string         `json:"planner,omitempty"` // the agent that has to write the program first: there are no steps yet
+	Steps    []Step         `json:"steps"`             // of the program, in order
+	Writes   int            `json:"writes"`            // records that are stored if each step runs once and asks no person
+	Errors   []flow.Problem `json:"errors"`            // why it would not run
+	Reason   string         `json:"reason,omitempty"`  // see [flow.Refused]
+	Code     events.Code    `json:"code,omitempty"`    // of the response, if it would not run
+	Message  string         `json:"message,omitempty"` // the first error
+	Feedback string         `json:"feedback,omitempty"`
 }
 
 // Step is a call of a program.
 type Step struct {
-	Call   string // id
-	Step   string // id of the step that it belongs to
-	Tool   string
-	Effect events.Effect
-	Needs  []string // the calls whose outputs it uses
+	Call   string        `json:"call"` // id
+	Step   string        `json:"step"` // id of the step that it belongs to
+	Tool   string        `json:"tool_name"`
+	Effect events.Effect `json:"effect"`
+	Needs  []string      `json:"needs"` // the calls whose outputs it uses
 }
 
 // Check does what a turn with this data does before its first step. Nothing is called or stored.
-func Check(c *Compiler, data any) Checked {
-	if m := c.Binding.Model; m != nil {
-		conformed, _, violations := m.Conform(data)
+func Check(c *Compiler, data any) *Checked {
+	b := c.Binding
+	checked := &Checked{Workflow: b.Workflow, Agent: c.Agent, Tool: b.Tool, Kind: b.Kind, Steps: []Step{}, Errors: []flow.Problem{}}
+	if b.Model != nil {
+		conformed, _, violations := b.Model.Conform(data)
 		if len(violations) > 0 {
-			return violated(c.Binding, violations)
+			checked.violated(b, violations)
+			return checked
 		}
 		data = conformed
 	}
@@ -44,46 +53,111 @@ func Check(c *Compiler, data any) Checked {
 	var refused *flow.Refused
 	var failed *events.Error
 	switch {
-	case errors.As(err, &refused) && events.CodeOf(err) == events.CodeValidationFailed:
-		return Checked{Errors: refused.Problems, Reason: refused.Reason, Code: events.CodeValidationFailed, Message: refused.Error(), Feedback: refused.Feedback()}
+	case events.CodeOf(err) == events.CodeValidationFailed && errors.As(err, &refused):
+		checked.Errors, checked.Reason, checked.Code = refused.Problems, refused.Reason, events.CodeValidationFailed
+		checked.Message, checked.Feedback = refused.Error(), refused.Feedback()
 	case errors.As(err, &failed):
-		return Checked{Code: failed.Code, Message: failed.Msg, Errors: []flow.Problem{{Rule: string(failed.Code), Message: failed.Msg}}}
+		checked.Code, checked.Message = failed.Code, failed.Msg
+		checked.Errors = []flow.Problem{{Rule: string(failed.Code), Message: failed.Msg}}
 	case ask != nil:
-		return Checked{Planner: c.Binding.Program.Planner}
+		checked.Runs, checked.Planner = true, b.Program.Planner
+	default:
+		checked.Runs, checked.Writes = true, Writes(b, p)
+		checked.steps(p, c.Tools)
 	}
-	checked := Checked{Program: p, Steps: []Step{}}
+	return checked
+}
+
+func (c *Checked) steps(p *flow.Program, tools *Tools) {
 	for i := range p.Steps {
 		for _, call := range p.Steps[i].Calls {
-			tool, _ := c.Tools.Find(call.Tool)
-			checked.Steps = append(checked.Steps, Step{Call: call.ID, Step: p.Steps[i].ID, Tool: call.Tool, Effect: tool.Effect, Needs: call.Needs})
+			tool, _ := tools.Find(call.Tool)
+			c.Steps = append(c.Steps, Step{Call: call.ID, Step: p.Steps[i].ID, Tool: call.Tool, Effect: tool.Effect, Needs: call.Needs})
 		}
 	}
-	checked.Writes = Writes(c.Binding, p)
-	return checked
 }
 
-// violated is the result for data that does not fit the model of the binding.
-func violated(b *bindings.Binding, violations []model.Violation) Checked {
-	checked := Checked{Code: events.CodeValidationFailed, Feedback: model.Feedback(b.ModelName, violations)}
+// violated adds the errors of data that does not fit the model of the binding.
+func (c *Checked) violated(b *bindings.Binding, violations []model.Violation) {
 	for i := range violations {
 		v := &violations[i]
-		checked.Errors = append(checked.Errors, flow.Problem{Path: v.Path, Rule: v.Rule, Message: v.Path + ": " + v.Rule})
+		c.Errors = append(c.Errors, flow.Problem{Path: v.Path, Rule: v.Rule, Message: v.String()})
 	}
-	checked.Message = checked.Errors[0].Message
-	return checked
+	c.Code, c.Message, c.Feedback = events.CodeValidationFailed, c.Errors[0].Message, model.Feedback(b.ModelName, violations)
 }
 
-// Writes returns how many records a turn with this program stores: its claim and its response, the program, and two
-// for each call. A response that another agent writes takes three more.
+// Writes returns how many records a turn with this program stores: claim, program and response, and two for each call,
+// without the steps of nested programs. A program without calls is not stored; an answer of the responder takes three
+// more.
 func Writes(b *bindings.Binding, p *flow.Program) int {
+	const withoutCalls, withCalls, responder = 2, 3, 3
 	calls := len(p.Calls())
-	const claimAndResponse, withProgram, responder = 2, 3, 3
 	if calls == 0 {
-		return claimAndResponse
+		return withoutCalls
 	}
-	n := 2*calls + withProgram
+	n := 2*calls + withCalls
 	if b.Program.Respond != "" {
 		n += responder
 	}
 	return n
+}
+
+// Select finds the tool that runs a program: by its name, or if tool is "" the only one of the workflow that runs data
+// of this form, tools of the agent first. The agent may be "".
+func Select(set *bindings.Set, workflow, agent, tool string, data any) (*bindings.Binding, error) {
+	if tool != "" {
+		if b := set.Bound(workflow, agent, tool); b != nil && b.Program != nil {
+			return b, nil
+		}
+		b, err := set.Tool(workflow, tool)
+		if err != nil {
+			return nil, fmt.Errorf("find tool %q: %w", tool, err)
+		}
+		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("tool %q is of kind %s and runs no programs: name a tool of kind plan or orchestrate", b.Tool, b.Kind)}
+	}
+	kind, what := kindOfData(data), "that runs programs"
+	if kind != "" {
+		what = "of kind " + string(kind)
+	}
+	var all, own []*bindings.Binding
+	var names []string
+	for _, t := range set.Tools(workflow) {
+		if t.Program == nil || kind != "" && t.Kind != kind {
+			continue
+		}
+		b := set.Bound(workflow, agent, t.Tool)
+		all, names = append(all, b), append(names, b.Tool)
+		if b.Agent == events.Name(agent) {
+			own = append(own, b)
+		}
+	}
+	switch {
+	case len(all) == 1:
+		return all[0], nil
+	case len(own) == 1:
+		return own[0], nil
+	case len(all) > 1:
+		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("workflow %q has several tools for it (%s): name one, or the agent of one", workflow, strings.Join(names, ", "))}
+	case set.WorkflowDigest(workflow) == "":
+		_, err := set.ResolvePlan(workflow, agent)
+		return nil, err
+	default:
+		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("workflow %q has no tool %s: add one to its oneturn.yaml", workflow, what)}
+	}
+}
+
+// kindOfData guesses which kind of tool data is for: an orchestration has a plan with steps, or settings of a request.
+// A prompt alone is for either: "".
+func kindOfData(data any) bindings.Kind {
+	m, _ := data.(map[string]any)
+	plan, _ := m["plan"].(map[string]any)
+	for _, v := range []any{m["bindings"], m["timeout_ms"], m["max_parallel"], m["steps"], plan["steps"]} {
+		if v != nil {
+			return bindings.KindOrchestrate
+		}
+	}
+	if m["prompt"] != nil && m["type"] == nil {
+		return ""
+	}
+	return bindings.KindPlan
 }

@@ -14,6 +14,7 @@ import (
 // Compiler compiles the programs of one tool in one turn.
 type Compiler struct {
 	Binding *bindings.Binding // of the tool; its Program is set
+	Agent   string            // of the turn
 	Tools   *Tools            // of its steps
 	Depth   int               // of its programs: 1 (or 0) in a turn, one more for each program around it
 	Limits  flow.Limits       // of the manifest; a program around it leaves fewer calls
@@ -21,7 +22,7 @@ type Compiler struct {
 
 // NewCompiler returns the compiler of a tool that runs programs. Describe may be nil.
 func NewCompiler(set *bindings.Set, b *bindings.Binding, agent string, depth int, describe Describe) *Compiler {
-	return &Compiler{Binding: b, Tools: NewTools(set, b, agent, describe), Depth: max(1, depth), Limits: LimitsOf(b)}
+	return &Compiler{Binding: b, Agent: agent, Tools: NewTools(set, b, agent, describe), Depth: max(1, depth), Limits: LimitsOf(b)}
 }
 
 // LimitsOf returns the limits of the programs of a tool.

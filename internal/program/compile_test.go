@@ -106,7 +106,8 @@ func TestCheckReportsStepsAndWritesOrTheErrorsOfARun(t *testing.T) {
 	require.Equal(t, events.CodeValidationFailed, got.Code)
 	require.Len(t, got.Errors, 2)
 	require.True(t, strings.HasPrefix(got.Feedback, "Your plan was not run."), got.Feedback)
-	require.Nil(t, got.Program)
+	require.False(t, got.Runs)
+	require.Empty(t, got.Steps)
 
 	got = program.Check(compiler(t, "off", nil), decoded(t, plan()))
 	require.Equal(t, events.CodeGuardrail, got.Code)
