@@ -78,6 +78,7 @@ func (s *session) replaceKilled(ctx context.Context) error {
 	if err != nil || !killed {
 		return err
 	}
+	s.kills++
 	s.worker, err = startWorker(ctx, s.folder, s.server.URL(), "")
 	return err
 }
@@ -123,6 +124,7 @@ func (s *session) observe(ctx context.Context) (*Observed, error) {
 	o := seen(s.journal.of(s.key()), entries, s.root)
 	if o.Response != nil {
 		o.Response = payloadFrom.Response
+		o.Response["payload"] = withoutTurn(o.Response["payload"], s.root)
 	}
 	s.models.observe(o)
 	if o.Context, err = contextOf(ctx, s.js, s.space, chat); err != nil {
