@@ -3,5 +3,5 @@
 // check` use the same code, so that a check reports what a run would.
 //
 // tools.go: [Tools] are the tools of steps with their schemas. compile.go: [Compiler] reads the data of a turn or the
-// arguments of a step. check.go: [Check] is the dry run.
+// arguments of a step. check.go: [Check] is the dry run. planning.go: what a planner gets.
 package program
