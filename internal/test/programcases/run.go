@@ -23,6 +23,10 @@ func (c *Case) run(ctx context.Context, folder string) (o *Observed, problems []
 		return nil, nil, err
 	}
 	defer s.Close()
+	if c.Entry == "check" {
+		o, err = s.check(ctx)
+		return o, nil, err
+	}
 	return s.run(ctx)
 }
 
