@@ -1,7 +1,7 @@
 package flow
 
 import (
-	"maps"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +14,7 @@ func (c *compiler) checkOrchestration(p *Program, s source) {
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		visible := known
-		if len(step.Bindings) > 0 {
-			visible.bindings = maps.Clone(p.Bindings)
-			maps.Copy(visible.bindings, step.Bindings)
-		}
+		visible.group = step.Bindings
 		for j := range step.Calls {
 			u := agentUses{
 				c: c, call: &step.Calls[j], names: visible, needed: map[string]bool{},
@@ -64,12 +61,9 @@ type agentUses struct {
 
 func (u *agentUses) run(p *Program) {
 	tool, ok := u.c.tools.Find(u.call.Tool)
-	dynamic := map[string]bool{}
-	for _, name := range sortedKeys(u.call.Arguments) {
-		value := u.call.Arguments[name]
-		if !belongsInside(tool.Program, name, value) && u.walk(value, u.call.at[name]) {
-			dynamic[name] = true
-		}
+	uses := u.c.collect(u.s, u.call, tool.Program, "/steps", templateReferences)
+	for _, use := range uses {
+		u.uses(use)
 	}
 	u.call.Needs = []string{}
 	for _, call := range p.Calls() {
@@ -81,54 +75,57 @@ func (u *agentUses) run(p *Program) {
 		return
 	}
 	if tool.Input != nil {
-		for _, v := range checkLiterals(tool.Input, u.call.Arguments, dynamic) {
+		for _, v := range u.c.checkLiterals(tool.Input, u.call.Arguments, dynamic(uses)) {
 			u.c.addf(u.s.order, u.place(v.Path), RuleInvalidArguments, "step %s, agent %s: %s", u.call.ID, tool.Name, v.String())
 		}
 	}
 	if tool.Program != "" {
-		u.c.nested(&tool, u.call.Arguments, source{path: u.call.at["plan"], order: u.s.order, depth: u.s.depth + 1})
+		u.c.nested(&tool, u.call.Arguments, source{path: u.call.path + "/with/plan", order: u.s.order, depth: u.s.depth + 1})
 	}
 }
 
 // place is the path of an argument in the plan, from its path among the arguments.
 func (u *agentUses) place(path string) string {
-	name, rest, found := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	at, ok := u.call.at[name]
-	if !ok {
-		return u.call.at[""] + path
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if key, ok := u.call.direct[name]; ok {
+		return u.call.path + "/" + key + strings.TrimPrefix(path, "/"+name)
 	}
-	if found {
-		at += "/" + rest
-	}
-	return at
+	return u.call.path + "/with" + path
 }
 
-// walk checks the references in a value and reports whether there are any. Keys are never references.
-func (u *agentUses) walk(v any, path string) (found bool) {
-	switch v := v.(type) {
-	case string:
-		t, err := parseTemplate(v)
-		if err != nil {
-			u.c.addf(u.s.order, path, RuleReference, "step %s: %q has braces that are not a reference: write {{ result.<key>.<field> }} or {{ bindings.<name> }}, "+
-				"and \\{{ for braces that are text", u.call.ID, clip(v))
-			return true
-		}
-		for _, f := range t {
-			if f.path != nil && u.c.refer(u.s, "/steps") {
-				u.check(f.path, path)
-			}
-		}
-		return t.hasReferences()
-	case []any:
-		for i, item := range v {
-			found = u.walk(item, pointerIndex(path, i)) || found
-		}
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			found = u.walk(v[key], pointer(path, key)) || found
+// templateReferences returns what a text consists of and how many references it has. A text that
+// cannot be read counts as one.
+func templateReferences(text string, most int) (template, int) {
+	if !strings.Contains(text, "{{") {
+		return nil, 0
+	}
+	t, err := parseTemplate(text, max(0, most))
+	switch {
+	case errors.Is(err, errTooMany):
+		return nil, max(0, most) + 1
+	case err != nil:
+		return nil, 1
+	default:
+		return t, t.references()
+	}
+}
+
+// uses checks the references of a text.
+func (u *agentUses) uses(use use) {
+	if u.c.full() {
+		return
+	}
+	at := u.place(pointerOf("", use.path))
+	if use.template == nil {
+		u.c.addf(u.s.order, at, RuleReference, "step %s: %q has braces that are not a reference: write {{ result.<key>.<field> }} or {{ bindings.<name> }}, "+
+			"and \\{{ for braces that are text", u.call.ID, clip(use.text))
+		return
+	}
+	for _, f := range use.template {
+		if f.path != nil && !u.c.full() {
+			u.check(f.path, at)
 		}
 	}
-	return found
 }
 
 // check checks one reference: its name has to be known, its fields to be declared where the agent
@@ -136,12 +133,9 @@ func (u *agentUses) walk(v any, path string) (found bool) {
 func (u *agentUses) check(path []string, at string) {
 	name, isResult, rest, ok := u.names.find(path)
 	if !ok {
-		all := slices.Sorted(maps.Keys(u.names.results))
-		for _, b := range slices.Sorted(maps.Keys(u.names.bindings)) {
-			all = append(all, "bindings."+b)
-		}
+		all := u.names.all()
 		u.c.addf(u.s.order, at, RuleReference, "step %s: %q is neither the key of an earlier step nor a binding; known: %s.%s",
-			u.call.ID, clip(strings.Join(path, ".")), listed(all), closest(path[len(path)-1], all))
+			u.call.ID, clip(strings.Join(path, ".")), listed(all), u.c.closest(path[len(path)-1], all))
 		return
 	}
 	if !isResult {
@@ -160,7 +154,7 @@ func (u *agentUses) check(path []string, at string) {
 				keys = append(keys, childKey(call, i))
 			}
 			u.c.addf(u.s.order, at, RuleReference, "step %s: group %s has no output %q; it has %s.%s",
-				u.call.ID, clip(name), clip(rest[0]), listed(keys), closest(rest[0], keys))
+				u.call.ID, clip(name), clip(rest[0]), listed(keys), u.c.closest(rest[0], keys))
 			return
 		}
 		calls, rest = calls[i:i+1], rest[1:]
@@ -168,36 +162,36 @@ func (u *agentUses) check(path []string, at string) {
 	if r.group && len(rest) == 0 {
 		return
 	}
-	var names []string
+	var known fields
 	for _, call := range calls { // of a race any may be the winner
-		undeclaredAt, known := u.undeclared(call, rest)
-		if undeclaredAt == "" {
+		n, at := u.undeclared(call, rest)
+		if n == 0 {
 			return
 		}
-		rest, names = strings.Split(undeclaredAt, "."), known
+		rest, known = rest[:n], at
 	}
 	u.c.addf(u.s.order, at, RuleReference, "step %s: the output of agent %s has no field %s; it has %s.%s",
-		u.call.ID, calls[0].Tool, clip(strings.Join(rest, ".")), listed(names), closestField(rest[len(rest)-1], names))
+		u.call.ID, calls[0].Tool, clip(strings.Join(rest, ".")), known, u.c.closestField(rest[len(rest)-1], known.names))
 }
 
-// undeclared returns the part of a path that the output of a call does not declare, and what it
-// declares instead; "" if nothing speaks against the path.
-func (u *agentUses) undeclared(call *Call, path []string) (field string, known []string) {
+// undeclared returns the length of the part of a path that the output of a call does not declare, and
+// what it declares instead; 0 if the path is possible.
+func (u *agentUses) undeclared(call *Call, path []string) (n int, known fields) {
 	tool, ok := u.c.tools.Find(call.Tool)
 	if !ok || tool.Output == nil {
-		return "", nil
+		return 0, fields{}
 	}
-	look, at := tool.Output.look(&u.c.visits)
-	for n, segment := range path {
+	look, at := tool.Output.look(&u.c.budgets)
+	for i, segment := range path {
 		below, d := look.field(at, segment)
 		switch d {
 		case open:
-			return "", nil
+			return 0, fields{}
 		case undeclared:
-			return strings.Join(path[:n+1], "."), look.names(at)
+			return i + 1, u.c.fieldsAt(path[:i], look, at)
 		case declared:
 			at = below
 		}
 	}
-	return "", nil
+	return 0, fields{}
 }

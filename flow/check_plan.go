@@ -10,42 +10,30 @@ import (
 
 // planUses checks what one call of a plan refers to.
 type planUses struct {
-	c       *compiler
-	calls   []planCall
-	i       int // the call
-	s       source
-	needed  map[int]bool    // calls that it refers to
-	dynamic map[string]bool // top-level arguments with references in them
+	c      *compiler
+	calls  []planCall
+	i      int // the call
+	s      source
+	needed map[int]bool // calls that it refers to
 }
 
-// walk checks the references in a value. Keys are never references.
-func (u *planUses) walk(v any, path []string) {
-	switch v := v.(type) {
-	case string:
-		if isReference(v) && !isEscaped(v) && u.c.refer(u.s, "/calls") {
-			u.dynamic[path[0]] = true
-			u.check(v, path)
-		}
-	case []any:
-		for i, item := range v {
-			u.walk(item, append1(path, strconv.Itoa(i)))
-		}
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			u.walk(v[key], append1(path, key))
-		}
+// planReferences returns 1 if a text is a reference.
+func planReferences(text string, _ int) (template, int) {
+	if isReference(text) && !isEscaped(text) {
+		return nil, 1
 	}
+	return nil, 0
 }
 
 // check checks one reference. Of several problems the first in the order of the checks is reported.
-func (u *planUses) check(text string, path []string) {
+func (u *planUses) check(text string, path []segment) {
 	ref, err := parseReference(text)
 	switch {
 	case err != nil:
 		u.reportf(text, path, UseError{Type: RuleSyntax}, "%q is not a reference: write $<number of an earlier call>.output.<field>", clip(text))
 		return
 	case ref.call == u.i:
-		u.reportf(text, path, UseError{Type: RuleSelfReference}, "%s refers to the call that it is an argument of", text)
+		u.reportf(text, path, UseError{Type: RuleSelfReference}, "%s refers to the call that it is an argument of", clip(text))
 		return
 	case ref.call > u.i:
 		u.reportf(text, path, UseError{Type: RuleForwardReference, ReferencedIndex: &ref.call}, "%s refers to call %d, which does not come before", clip(text), ref.call)
@@ -61,18 +49,18 @@ func (u *planUses) check(text string, path []string) {
 		return
 	}
 	u.needed[ref.call] = true
-	look, at := from.tool.Output.look(&u.c.visits)
+	look, at := from.tool.Output.look(&u.c.budgets)
 	for n, segment := range ref.path {
 		below, d := look.field(at, segment)
-		if d == undeclared || d == open && n == 0 {
-			names := look.names(at)
-			field := clip(strings.Join(ref.path[:n+1], "."))
-			u.reportf(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: available(names)},
-				"%s refers to field %s, which tool %s does not have; it has %s.%s",
-				clip(text), field, from.name, listed(names), closestField(segment, names))
+		if d == open && (n > 0 || look.exhausted()) {
 			return
 		}
-		if d == open {
+		if d != declared {
+			known := u.c.fieldsAt(ref.path[:n], look, at)
+			field := clip(strings.Join(ref.path[:n+1], "."))
+			u.reportf(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: known.available()},
+				"%s refers to field %s, which tool %s does not have; it has %s.%s",
+				clip(text), field, from.name, known, u.c.closestField(segment, known.names))
 			return
 		}
 		at = below
@@ -82,14 +70,14 @@ func (u *planUses) check(text string, path []string) {
 
 // compareTypes refuses a value that can never be what the argument has to be. What may fit is
 // checked when the value exists.
-func (u *planUses) compareTypes(text string, path []string, ref reference, from *planCall, source typeSet) {
+func (u *planUses) compareTypes(text string, path []segment, ref reference, from *planCall, source typeSet) {
 	to := &u.calls[u.i]
 	if to.tool.Arguments == nil {
 		return
 	}
-	look, at := to.tool.Arguments.look(&u.c.visits)
+	look, at := to.tool.Arguments.look(&u.c.budgets)
 	for _, segment := range path {
-		below, d := look.field(at, segment)
+		below, d := look.field(at, segment.String())
 		if d != declared {
 			return
 		}
@@ -108,13 +96,13 @@ func (u *planUses) compareTypes(text string, path []string, ref reference, from 
 
 // literals checks the arguments without references as the tool itself will. An argument with a
 // reference is checked when its value exists.
-func (u *planUses) literals() {
+func (u *planUses) literals(dynamic map[string]bool) {
 	call := &u.calls[u.i]
 	if call.tool.Input == nil {
 		return
 	}
-	for _, v := range checkLiterals(call.tool.Input, call.arguments, u.dynamic) {
-		argument := strings.ReplaceAll(strings.TrimPrefix(v.Path, "/"), "/", ".")
+	for _, v := range u.c.checkLiterals(call.tool.Input, call.arguments, dynamic) {
+		argument := clip(strings.ReplaceAll(strings.TrimPrefix(v.Path, "/"), "/", "."))
 		u.c.append(Problem{
 			Use: &Use{ToolIndex: u.i, Argument: argument}, Error: &UseError{Type: RuleInvalidArguments, ToolName: call.name},
 			Path: call.path + "/arguments" + v.Path, Rule: RuleInvalidArguments, order: u.s.at(u.i),
@@ -123,8 +111,12 @@ func (u *planUses) literals() {
 	}
 }
 
+// maxSteps bounds the checks of all literal arguments of a program. Beyond it they are checked when
+// their calls start.
+const maxSteps = 200_000
+
 // checkLiterals checks arguments without those that hold references.
-func checkLiterals(input *model.Model, arguments map[string]any, dynamic map[string]bool) []model.Violation {
+func (c *compiler) checkLiterals(input *model.Model, arguments map[string]any, dynamic map[string]bool) []model.Violation {
 	literal := arguments
 	spelled := map[string]bool{}
 	if len(dynamic) > 0 {
@@ -137,7 +129,7 @@ func checkLiterals(input *model.Model, arguments map[string]any, dynamic map[str
 			}
 		}
 	}
-	_, violations := input.Check(literal)
+	violations, _ := input.ViolationsWithin(literal, &c.checks)
 	kept := violations[:0]
 	for _, v := range violations {
 		top, _, _ := strings.Cut(strings.TrimPrefix(v.Path, "/"), "/")
@@ -150,14 +142,10 @@ func checkLiterals(input *model.Model, arguments map[string]any, dynamic map[str
 	return kept
 }
 
-func (u *planUses) reportf(text string, path []string, e UseError, format string, args ...any) {
-	at := u.calls[u.i].path + "/arguments"
-	for _, segment := range path {
-		at = pointer(at, segment)
-	}
+func (u *planUses) reportf(text string, path []segment, e UseError, format string, args ...any) {
 	u.c.append(Problem{
 		Use: &Use{ToolIndex: u.i, Argument: joinPath(path), Template: clip(text)}, Error: &e,
-		Path: at, Rule: e.Type, order: u.s.at(u.i),
+		Path: pointerOf(u.calls[u.i].path+"/arguments", path), Rule: e.Type, order: u.s.at(u.i),
 		Message: fmt.Sprintf("call %d, argument %s: ", u.i, joinPath(path)) + fmt.Sprintf(format, args...),
 	})
 }
@@ -165,27 +153,70 @@ func (u *planUses) reportf(text string, path []string, e UseError, format string
 // maxFields bounds the fields that a problem lists.
 const maxFields = 100
 
-func available(names []string) []string {
-	return append([]string{}, names[:min(len(names), maxFields)]...)
+// fields are the fields that a tool declares at a place of its output.
+type fields struct {
+	names    []string // sorted
+	complete bool
+}
+
+// schemaPath is a path in a schema. Names of tools would not do: a nested program may have other tools.
+type schemaPath struct {
+	schema *Schema
+	path   string
+}
+
+// fieldsAt returns the fields at a place, which is below a path in a schema.
+func (c *compiler) fieldsAt(path []string, look *look, at place) fields {
+	key := schemaPath{look.schema, strings.Join(path, ".")}
+	f, ok := c.fields[key]
+	if !ok {
+		f.names, f.complete = look.names(at)
+		c.fields[key] = f
+	}
+	return f
+}
+
+// available is the list of fields for programs.
+func (f fields) available() []string {
+	available := make([]string, min(len(f.names), maxFields))
+	for i := range available {
+		available[i] = clip(f.names[i])
+	}
+	return available
+}
+
+// String lists the fields for a message.
+func (f fields) String() string {
+	switch {
+	case !f.complete:
+		return "more fields than can be listed"
+	case len(f.names) == 0:
+		return "no declared fields"
+	default:
+		return listed(f.names)
+	}
 }
 
 // listed writes names for a message.
 func listed(names []string) string {
 	const most = 20
-	switch {
-	case len(names) == 0:
-		return "no declared fields"
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	default:
-		return strings.Join(names, ", ")
+	var b strings.Builder
+	for i, name := range names[:min(len(names), most)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(cut(name, maxName))
 	}
+	if more := len(names) - most; more > 0 {
+		b.WriteString(" and " + strconv.Itoa(more) + " more")
+	}
+	return b.String()
 }
 
 // closestField suggests a field. An index in brackets is a frequent mistake.
-func closestField(segment string, names []string) string {
+func (c *compiler) closestField(segment string, names []string) string {
 	if name, index, ok := strings.Cut(segment, "["); ok {
 		return fmt.Sprintf(" Write an array element as %s.%s.", clip(name), clip(strings.TrimSuffix(index, "]")))
 	}
-	return closest(segment, names)
+	return c.closest(segment, names)
 }

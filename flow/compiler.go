@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,9 @@ import (
 // maxReferences bounds the references of a program, including its nested programs.
 const maxReferences = 2000
 
+// maxGuesses bounds the steps of comparing names, which take a few nanoseconds each.
+const maxGuesses = 2_000_000
+
 // compiler is the state of a compilation: of a program and the programs nested in it.
 type compiler struct {
 	problems
@@ -20,11 +22,14 @@ type compiler struct {
 	planned    bool
 	calls      int
 	references int
-	visits     int // of schemas that may still be made
+	budgets    budgets               // of walks over schemas
+	checks     int                   // steps of checks of literal arguments
+	guesses    int                   // steps of comparing names that suggestions may still cost
+	fields     map[schemaPath]fields // that were listed before
 }
 
 func newCompiler(o Options) *compiler {
-	return &compiler{tools: o.Tools, limits: o.Limits.WithDefaults(), planned: o.Planned, visits: maxVisits}
+	return &compiler{tools: o.Tools, limits: o.Limits.WithDefaults(), planned: o.Planned, budgets: budgets{visits: maxVisits, names: maxNames}, guesses: maxGuesses, checks: maxSteps, fields: map[schemaPath]fields{}}
 }
 
 // source is where a program that is being compiled comes from.
@@ -57,15 +62,6 @@ func (c *compiler) admit(s source, calls int, list string) bool {
 	return false
 }
 
-// refer counts a reference. It reports whether to check it.
-func (c *compiler) refer(s source, list string) bool {
-	c.references++
-	if c.references == maxReferences+1 {
-		c.addf(s.order, s.path+list, "too_complex", "the program has more than %d references", maxReferences)
-	}
-	return c.references <= maxReferences
-}
-
 // nested compiles the program that a call contains as its literal argument `plan`, whose place is s,
 // only to find what is wrong with it: it is compiled again when the call starts.
 func (c *compiler) nested(tool *Tool, arguments map[string]any, s source) {
@@ -95,9 +91,21 @@ func belongsInside(kind Kind, name string, value any) bool {
 	return kind != "" && (name == "plan" && !isText || name == "prompt")
 }
 
-// closest returns ` Did you mean "…"?`, or "" if no name is close to word.
-func closest(word string, names []string) string {
-	near := nearest.Of(word, names, nearest.Rule{Edits: func(word, _ string) int { return max(1, len(word)/3) }})
+// closest returns ` Did you mean "…"?`, or "" if no name is close to word. What suggestions cost is
+// bounded: a program that has many mistakes gets the first ones only.
+func (c *compiler) closest(word string, names []string) string {
+	edits := max(1, len(word)/3)
+	var similar []string
+	for _, name := range names {
+		if n := len(name); n <= len(word)+edits && n+edits >= len(word) {
+			similar = append(similar, name)
+			c.guesses -= len(word) * n
+		}
+		if c.guesses < 0 {
+			return ""
+		}
+	}
+	near := nearest.Of(word, similar, nearest.Rule{Edits: func(_, _ string) int { return edits }})
 	if near == "" {
 		return ""
 	}
@@ -127,14 +135,4 @@ func typeName(v any) string {
 	default:
 		return "object"
 	}
-}
-
-// sortedKeys returns the keys of an object in the order in which they are checked.
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -21,22 +21,26 @@ const (
 
 // field returns the place of a field (or array index) below p and whether it is declared.
 func (l *look) field(p place, segment string) (place, declaration) {
-	return oneOf(len(p), func(i int) (place, declaration) {
-		return allOf(len(p[i]), func(j int) (place, declaration) {
-			return l.fieldOf(p[i][j], segment, 0)
-		})
-	})
+	var one oneOf
+	for _, alternative := range p {
+		var all allOf
+		for _, node := range alternative {
+			all.add(l, segment, node, 0)
+		}
+		one.add(all.below, all.declaration)
+	}
+	return one.result()
 }
 
-// names returns the fields that are declared at p, sorted.
-func (l *look) names(p place) []string {
+// names returns the fields that are declared at p, sorted; ok is false if they are too many to list.
+func (l *look) names(p place) (names []string, ok bool) {
 	known := map[string]bool{}
 	for _, alternative := range p {
 		for _, node := range alternative {
 			l.namesOf(node, known, 0)
 		}
 	}
-	return slices.Sorted(maps.Keys(known))
+	return slices.Sorted(maps.Keys(known)), l.all.names >= 0
 }
 
 func (l *look) namesOf(node any, known map[string]bool, depth int) {
@@ -45,10 +49,13 @@ func (l *look) namesOf(node any, known map[string]bool, depth int) {
 		return
 	}
 	properties, _ := m["properties"].(map[string]any)
+	if l.all.names -= len(properties); l.all.names < 0 {
+		return
+	}
 	for name := range properties {
 		known[name] = true
 	}
-	for _, part := range l.parts(m) {
+	for part := range l.parts(m) {
 		for _, branch := range part {
 			l.namesOf(branch, known, depth+1)
 		}
@@ -64,55 +71,83 @@ func (l *look) fieldOf(node any, segment string, depth int) (place, declaration)
 	if !ok || !l.spend(depth) {
 		return nil, open
 	}
-	parts := l.parts(m)
-	return allOf(1+len(parts), func(i int) (place, declaration) {
-		if i == 0 {
-			return l.ownField(m, segment)
+	var all allOf
+	all.below, all.declaration = l.ownField(m, segment)
+	for branches := range l.parts(m) {
+		if len(branches) == 1 {
+			all.add(l, segment, branches[0], depth+1)
+			continue
 		}
-		branches := parts[i-1]
-		return oneOf(len(branches), func(j int) (place, declaration) {
-			return l.fieldOf(branches[j], segment, depth+1)
-		})
-	})
+		var one oneOf
+		for _, branch := range branches {
+			one.add(l.fieldOf(branch, segment, depth+1))
+		}
+		below, d := one.result()
+		all.combine(l, below, d)
+	}
+	return all.below, all.declaration
 }
 
-// allOf combines what n schemas state that all have to fit.
-func allOf(n int, of func(int) (place, declaration)) (below place, d declaration) {
-	for i := range n {
-		child, stated := of(i)
-		if stated == declared && d == declared {
-			below = both(below, child)
-		} else if stated == declared {
-			below = child
-		}
-		d = max(d, stated)
-	}
-	return below, d
+// allOf combines what schemas state that all have to fit.
+type allOf struct {
+	below       place
+	declaration declaration
 }
 
-// oneOf combines what n schemas state one of which has to fit.
-func oneOf(n int, of func(int) (place, declaration)) (below place, d declaration) {
-	anyOpen := false
-	for i := range n {
-		child, stated := of(i)
-		below = append(below, child...)
-		d = max(d, stated)
-		anyOpen = anyOpen || stated == open
+func (a *allOf) add(l *look, segment string, node any, depth int) {
+	below, d := l.fieldOf(node, segment, depth)
+	a.combine(l, below, d)
+}
+
+func (a *allOf) combine(l *look, below place, d declaration) {
+	if d == declared && a.declaration == declared {
+		a.below = l.both(a.below, below)
+	} else if d == declared {
+		a.below = below
 	}
+	a.declaration = max(a.declaration, d)
+}
+
+// oneOf combines what schemas state one of which has to fit.
+type oneOf struct {
+	below       place
+	declaration declaration
+	open        bool // one of them is
+}
+
+func (o *oneOf) add(below place, d declaration) {
+	if o.below == nil {
+		o.below = below
+	} else {
+		o.below = append(o.below, below...)
+	}
+	o.declaration = max(o.declaration, d)
+	o.open = o.open || d == open
+}
+
+func (o *oneOf) result() (place, declaration) {
 	switch {
-	case d == declared && anyOpen:
-		return append(below, []any{true}), declared
-	case anyOpen:
+	case o.declaration == declared && o.open:
+		return append(o.below, []any{true}), declared
+	case o.open:
 		return nil, open
 	default:
-		return below, d
+		return o.below, o.declaration
 	}
 }
 
 // both is the place of a value that has to fit a and b.
-func both(a, b place) place {
+func (l *look) both(a, b place) place {
+	if len(a) == 1 && len(b) == 1 {
+		return place{append(a[0], b[0]...)} // a is not used any more
+	}
 	if len(a)*len(b) > maxAlternatives {
 		return place{{true}}
+	}
+	for _, x := range a {
+		if !l.charge(len(b) * (1 + len(x)/8)) {
+			return place{{true}}
+		}
 	}
 	var product place
 	for _, x := range a {
@@ -147,6 +182,9 @@ func (l *look) ownProperty(m map[string]any, segment string) (place, declaration
 	var all []any
 	if child, ok := properties[segment]; ok {
 		all = append(all, child)
+	}
+	if len(patterns) > 0 && !l.charge(len(patterns)*(1+len(segment)/8)) {
+		return nil, open
 	}
 	for pattern, child := range patterns {
 		if l.schema.matches(pattern, segment) {

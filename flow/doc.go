@@ -13,6 +13,10 @@
 // its arguments; [Program.PlanResult] and [Program.OrchestrationResult] make the payload of the
 // response.
 //
+// A program is hostile until it is compiled: the compiler bounds the references, the nesting, its
+// walks over schemas, its checks of literal arguments and the length of what it reports. What lies
+// beyond such a bound is checked when the call starts.
+//
 // Values are JSON trees of nil, bool, string, [encoding/json.Number], []any and map[string]any.
 //
 // # Files
@@ -26,6 +30,7 @@
 // Compiling:
 //
 //   - compiler.go: what plans and orchestrations share: counts, limits, nested programs, JSON pointers
+//   - uses.go: finds the texts with references in arguments, and writes their places
 //   - plan.go, check_plan.go: plans, and the check of their references and arguments
 //   - orchestration.go, check_orchestration.go: orchestrations, and their check; object.go: reads their objects key by key
 //   - reference.go: the references of plans, `$0.output.title`

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// maxFeedback bounds the text in bytes, but for its last lines.
+const maxFeedback = 48 << 10
+
 // Feedback is a text for the model that wrote the program: one line for each problem, the
 // names that it may use, and the request for the whole program. It is the same text for the same
 // problems.
@@ -19,7 +22,11 @@ func (r *Refused) Feedback() string {
 	default:
 		b.WriteString("Correct these " + strconv.Itoa(n) + " errors:\n")
 	}
-	for _, p := range r.Problems {
+	for i, p := range r.Problems {
+		if b.Len() > maxFeedback {
+			b.WriteString("- and " + strconv.Itoa(len(r.Problems)-i) + " more\n")
+			break
+		}
 		if b.WriteString("- "); p.Path != "" {
 			b.WriteString(p.Path + ": ")
 		}

@@ -30,3 +30,17 @@ func TestNestedProgramIsCheckedWithTheToolsOfItsSteps(t *testing.T) {
 	require.NoError(t, orchestration("search"))
 	require.ErrorContains(t, orchestration("save"), `"save" is not a tool that this plan may call`)
 }
+
+func TestFeedbackListsTheFieldsOfTheToolThatTheNestedProgramMayCall(t *testing.T) {
+	t.Parallel()
+	inner := toolWith(t, `{"properties":{"inner":{}}}`)
+	outer := append(toolWith(t, `{"properties":{"outer":{}}}`), flow.Tool{Name: "run_plan", Program: flow.KindPlan, Steps: inner})
+	calls := `{"tool_name":"a"},{"tool_name":"a","arguments":{"v":"$0.output.wrong"}}`
+	text := `{"type":"tool_calls","calls":[` + calls + `,{"tool_name":"run_plan","arguments":{"plan":{"type":"tool_calls","calls":[` + calls + `]}}}]}`
+	_, err := flow.CompilePlan(decoded(t, text), flow.Options{Tools: outer})
+	refused, ok := asRefused(err)
+	require.True(t, ok)
+	require.Len(t, refused.Problems, 2)
+	require.Equal(t, []string{"outer"}, refused.Problems[0].Error.AvailableFields)
+	require.Equal(t, []string{"inner"}, refused.Problems[1].Error.AvailableFields)
+}

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,16 +71,16 @@ func (o *object) number(key string, least int) int {
 		return 0
 	}
 	number, ok := v.(json.Number)
-	n, err := strconv.Atoi(strings.TrimSuffix(string(number), ".0"))
+	n, err := strconv.ParseFloat(string(number), 64) // infinite if it is out of range
 	switch {
-	case !ok || err != nil && !isWhole(string(number)):
+	case !ok || err != nil && !errors.Is(err, strconv.ErrRange) || !isWhole(string(number)) || n != math.Trunc(n):
 		o.addf(key, "type", "%s has to be an integer, got %s", key, typeName(v))
-	case err != nil || n > maxNumber:
+	case n > maxNumber:
 		o.addf(key, "maximum", "%s has to be at most %d", key, maxNumber)
-	case n < least:
+	case n < float64(least):
 		o.addf(key, "minimum", "%s has to be at least %d", key, least)
 	default:
-		return n
+		return int(n)
 	}
 	return 0
 }
@@ -96,21 +98,25 @@ func (o *object) enum(key string, allowed ...string) string {
 	return text
 }
 
-// id returns an identifier, the fallback if it is absent.
-func (o *object) id(key, fallback string, valid func(string) bool) string {
+// id returns an identifier, the fallback if it is absent. Extra has the characters that it may have
+// besides letters and digits.
+func (o *object) id(key, fallback, extra string) string {
 	text, ok := o.text(key)
 	if !ok {
 		return fallback
 	}
-	if !valid(text) {
-		o.addf(key, "pattern", "%s may consist of letters, digits and %s only", key, "_ . -")
+	if len(text) > maxStepID || !consistsOf(text, extra) {
+		o.addf(key, "pattern", "%s may consist of ASCII letters, digits and %s only, and have at most %d of them", key, strings.Join(strings.Split(extra, ""), " "), maxStepID)
 		return fallback
 	}
 	return text
 }
 
-func isStepID(s string) bool { return len(s) <= maxStepID && consistsOf(s, "_.:-") }
-func isKey(s string) bool    { return len(s) <= maxStepID && consistsOf(s, "_.-") }
+// What ids of steps and keys of results may have besides letters and digits.
+const (
+	inStepID = "_.:-"
+	inKey    = "_.-"
+)
 
 // maxStepID bounds ids and keys, in bytes.
 const maxStepID = 128
@@ -118,16 +124,25 @@ const maxStepID = 128
 // consistsOf reports whether s is made of ASCII letters, digits and the extra characters, at least one.
 func consistsOf(s, extra string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		alphanumeric := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !alphanumeric && !strings.ContainsRune(extra, r)
+		return !isAlphanumeric(r) && !strings.ContainsRune(extra, r)
 	})
+}
+
+// isAlphanumeric reports whether r is an ASCII letter or digit.
+func isAlphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
 // close reports the keys that were not read.
 func (o *object) close() {
-	for _, key := range sortedKeys(o.m) {
+	var unknown []string
+	for key := range o.m {
 		if !slices.Contains(o.read, key) {
-			o.c.addf(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
+			unknown = append(unknown, key)
 		}
+	}
+	slices.Sort(unknown)
+	for _, key := range unknown[:min(len(unknown), MaxProblems)] {
+		o.c.addf(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
 	}
 }

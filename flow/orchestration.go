@@ -74,8 +74,15 @@ func (c *compiler) steps(plan map[string]any, bindings map[string]any, s source)
 	p := &Program{Kind: KindOrchestration, Steps: []Step{}, Limits: c.limits, Depth: s.depth, Bindings: map[string]any{}}
 	o := object{c: c, m: plan, path: s.path, order: s.order}
 	own, _ := o.values("bindings")
-	maps.Copy(p.Bindings, own)
-	maps.Copy(p.Bindings, bindings)
+	switch {
+	case len(own) == 0 && bindings != nil:
+		p.Bindings = bindings
+	case len(bindings) == 0 && own != nil:
+		p.Bindings = own
+	default:
+		maps.Copy(p.Bindings, own)
+		maps.Copy(p.Bindings, bindings)
+	}
 	list, ok := plan["steps"].([]any)
 	switch {
 	case !ok:
@@ -114,7 +121,7 @@ func (c *compiler) step(v any, i int, s source) (step Step) {
 	if !ok {
 		return step
 	}
-	step.ID = o.id("id", "step_"+strconv.Itoa(i+1), isStepID)
+	step.ID = o.id("id", "step_"+strconv.Itoa(i+1), inStepID)
 	o.enum("status", "pending", "running", "success", "failed", "partial", "skipped")
 	kind := o.enum("type", "agent", "parallel")
 	step.Continue = o.enum("on_error", "continue", "halt") == "continue"
@@ -149,7 +156,7 @@ func (c *compiler) group(step *Step, v any, path string, order int) {
 		return
 	}
 	step.Group = true
-	step.Key = o.id("result_key", "", isKey)
+	step.Key = o.id("result_key", "", inKey)
 	step.Merge = Merge(o.enum("merge_strategy", string(MergeCollect), string(MergeFirstSuccess)))
 	if step.Merge == "" {
 		step.Merge = MergeCollect
@@ -183,20 +190,17 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	if !ok {
 		return call
 	}
-	call.Key = o.id("result_key", "", isKey)
+	call.Key = o.id("result_key", "", inKey)
 	call.Timeout = time.Duration(o.number("timeout_ms", 0)) * time.Millisecond
 	with, _ := o.values("with")
 	maps.Copy(call.Arguments, with)
-	call.at = map[string]string{"": path + "/with", "plan": path + "/with/plan"}
-	for name := range with {
-		call.at[name] = pointer(path+"/with", name)
-	}
+	call.path, call.direct = path, map[string]string{}
 	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
 		text, ok := o.text(given.key)
 		if _, twice := with[given.argument]; ok && twice {
 			o.addf("with/"+given.argument, RuleConflict, "%s is given twice: in with and as %s", given.argument, given.key)
 		} else if ok {
-			call.Arguments[given.argument], call.at[given.argument] = text, path+"/"+given.key
+			call.Arguments[given.argument], call.direct[given.argument] = text, given.key
 		}
 	}
 	name, ok := o.text("agent_id")
@@ -210,7 +214,7 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 			tool, ok = c.tools.Find(name)
 		}
 		if call.Tool = tool.Name; !ok {
-			o.addf("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), closest(name, c.tools.Names()))
+			o.addf("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), c.closest(name, c.tools.Names()))
 		}
 	}
 	o.close()

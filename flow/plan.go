@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // CompilePlan compiles a plan: `{"type": "tool_calls", "reasoning": …, "calls": [{"tool_name": …,
 // "arguments": {…}}]}`, or `{"type": "direct_response", "content": …}`, which has no steps. The data
@@ -112,7 +109,7 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 		c.append(Problem{
 			Use: &Use{ToolIndex: i}, Error: &UseError{Type: RuleUnknownTool, ToolName: clip(call.name)},
 			Path: call.path + "/tool_name", Rule: RuleUnknownTool, order: at.order,
-			Message: "call " + strconv.Itoa(i) + ": " + strconv.Quote(clip(call.name)) + " is not a tool that this plan may call." + closest(call.name, c.tools.Names()),
+			Message: "call " + strconv.Itoa(i) + ": " + strconv.Quote(clip(call.name)) + " is not a tool that this plan may call." + c.closest(call.name, c.tools.Names()),
 		})
 	}
 	if arguments, given := m["arguments"]; given {
@@ -127,16 +124,16 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 // checkPlanCall checks the arguments of call i and returns the calls that it needs.
 func (c *compiler) checkPlanCall(calls []planCall, i int, s source) (needs []string) {
 	call := &calls[i]
-	u := planUses{c: c, calls: calls, i: i, s: s, needed: map[int]bool{}, dynamic: map[string]bool{}}
-	for _, name := range sortedKeys(call.arguments) {
-		value := call.arguments[name]
-		if belongsInside(call.tool.Program, name, value) {
-			continue
+	u := planUses{c: c, calls: calls, i: i, s: s, needed: map[int]bool{}}
+	of := Call{ID: strconv.Itoa(i), Arguments: call.arguments}
+	uses := c.collect(s, &of, call.tool.Program, "/calls", planReferences)
+	for _, use := range uses {
+		if !c.full() {
+			u.check(use.text, use.path)
 		}
-		u.walk(value, []string{name})
 	}
 	if call.known {
-		u.literals()
+		u.literals(dynamic(uses))
 		if call.tool.Program != "" {
 			c.nested(&call.tool, call.arguments, source{path: call.path + "/arguments/plan", order: s.at(i), depth: s.depth + 1})
 		}
@@ -149,34 +146,3 @@ func (c *compiler) checkPlanCall(calls []planCall, i int, s source) (needs []str
 	}
 	return needs
 }
-
-// clip bounds a text of the program in a problem.
-func clip(text string) string {
-	const most = 256
-	if len(text) <= most {
-		return text
-	}
-	cut := most
-	for cut > 0 && text[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return text[:cut] + "…"
-}
-
-// joinPath writes a path for [Use.Argument].
-func joinPath(path []string) string {
-	n := len(path) - 1
-	for _, p := range path {
-		n += len(p)
-	}
-	joined := make([]byte, 0, n)
-	for i, p := range path {
-		if i > 0 {
-			joined = append(joined, '.')
-		}
-		joined = append(joined, p...)
-	}
-	return clip(string(joined))
-}
-
-func append1(path []string, segment string) []string { return append(slices.Clip(path), segment) }

@@ -16,12 +16,15 @@ const MaxProblems = 100
 type Problem struct {
 	*Use
 	Error   *UseError `json:"error,omitempty"`
-	Path    string    `json:"path"` // JSON pointer into the plan
+	Path    string    `json:"path"` // JSON pointer into the plan, cut at 1 KiB
 	Rule    string    `json:"rule"` // the kind of problem, stable
 	Message string    `json:"message"`
 
 	order int
 }
+
+// maxMessage bounds a message, in bytes.
+const maxMessage = 4096
 
 // Use is where a plan uses a tool, an argument or a reference.
 type Use struct {
@@ -96,14 +99,22 @@ type problems struct {
 
 // addf appends a problem without a [Use]. The order is the number of the step or call.
 func (p *problems) addf(order int, path, rule, format string, args ...any) {
+	if p.full() {
+		return
+	}
 	p.append(Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), order: order})
 }
 
 func (p *problems) append(problem Problem) {
-	if len(p.list) < MaxProblems {
-		p.list = append(p.list, problem)
+	if p.full() {
+		return
 	}
+	problem.Path, problem.Message = cut(problem.Path, maxPointer), cut(problem.Message, maxMessage)
+	p.list = append(p.list, problem)
 }
+
+// full reports whether further problems are not reported.
+func (p *problems) full() bool { return len(p.list) >= MaxProblems }
 
 // refused returns the error of all problems, nil if there are none.
 func (p *problems) refused(kind Kind, tools Tools) error {

@@ -50,7 +50,8 @@ type Call struct {
 	Key       string         `json:"key,omitempty"`
 	Timeout   time.Duration  `json:"timeout,omitempty"` // 0: the tool's
 
-	at map[string]string // JSON pointers of the arguments, "" of all: while the program is compiled
+	path   string            // JSON pointer of the agent, while the program is compiled
+	direct map[string]string // arguments that are given next to `with`, and the keys that give them
 }
 
 // Merge is how a group ends and what its value is.

@@ -1,8 +1,8 @@
 package flow
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +14,8 @@ type Outputs func(call string) (output any, ok bool)
 
 // Resolve returns the arguments of a call: its references are replaced by the values that they lead
 // to. A value that is not there is null; within a longer text it is an error with code bad_args.
-// Outputs are used as they are and never searched for references.
+// Values that are too large or too many for one call are an error with code too_large. Outputs are
+// used as they are and never searched for references.
 func (p *Program) Resolve(call *Call, tools Tools, outputs Outputs) (map[string]any, error) {
 	tool, _ := tools.Find(call.Tool)
 	r := resolver{p: p, call: call, outputs: outputs}
@@ -57,7 +58,12 @@ type resolver struct {
 	outputs Outputs
 	names   names          // of an orchestration
 	steps   map[string]any // results of earlier steps that exist, by key
+	calls   []*Call        // of a plan
+	bytes   int            // of the values that references lead to
+	nodes   int            // of these values
 	err     error          // the first one
+
+	rendered int // bytes of the values that became a part of a text
 }
 
 // scope collects what the call can refer to: the same names as when the program was compiled.
@@ -67,10 +73,7 @@ func (r *resolver) scope() {
 	for i := range r.p.Steps {
 		step := &r.p.Steps[i]
 		if slices.ContainsFunc(step.Calls, func(c Call) bool { return c.ID == r.call.ID }) {
-			if len(step.Bindings) > 0 {
-				r.names.bindings = maps.Clone(r.p.Bindings)
-				maps.Copy(r.names.bindings, step.Bindings)
-			}
+			r.names.group = step.Bindings
 			return
 		}
 		r.names.add(step)
@@ -118,7 +121,10 @@ func (r *resolver) reference(text string) any {
 		return text
 	}
 	ref, err := parseReference(text)
-	calls := r.p.Calls()
+	if r.calls == nil {
+		r.calls = r.p.Calls()
+	}
+	calls := r.calls
 	if err != nil || ref.call >= len(calls) { // the compiler has refused such a plan
 		return nil
 	}
@@ -127,43 +133,53 @@ func (r *resolver) reference(text string) any {
 		return nil
 	}
 	value, _ := lookup(output, ref.path)
-	return value
+	return r.counted(value)
 }
 
 // template resolves a text of an orchestration.
 func (r *resolver) template(text string) any {
-	t, err := parseTemplate(text)
+	t, err := parseTemplate(text, maxReferences)
 	if err != nil { // the compiler has refused such a plan
 		return nil
 	}
 	if path, ok := t.whole(); ok {
 		value, _ := r.path(path)
-		return value
+		return r.counted(value)
 	}
-	var b strings.Builder
+	parts, size := make([]any, 0, len(t)), 0
 	for _, f := range t {
 		if f.path == nil {
-			b.WriteString(f.text)
+			size += len(f.text)
+			parts = append(parts, f.text)
 			continue
 		}
+		before := r.bytes
 		value, ok := r.path(f.path)
 		if !ok {
 			r.fail(f.path)
+		}
+		parts = append(parts, r.counted(value))
+		if r.rendered += r.bytes - before; r.rendered > maxRendered {
+			r.tooLarge()
+		}
+		if r.err != nil {
 			return nil
 		}
-		switch v := value.(type) {
-		case string:
-			b.WriteString(v)
-		default:
-			encoded, err := events.AppendJSON(nil, v)
-			if err != nil {
-				r.fail(f.path)
-				return nil
-			}
-			b.Write(encoded)
+		size += r.bytes - before
+	}
+	b := make([]byte, 0, size)
+	for i, part := range parts {
+		if text, ok := part.(string); ok {
+			b = append(b, text...)
+			continue
+		}
+		var err error
+		if b, err = events.AppendJSON(b, part); err != nil {
+			r.err = fmt.Errorf("step %s: %s: %w", r.call.ID, strings.Join(t[i].path, "."), err)
+			return nil
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // path returns the value that a path leads to; ok is false if there is none.
@@ -175,12 +191,57 @@ func (r *resolver) path(path []string) (value any, ok bool) {
 	if isResult {
 		value, ok = r.steps[name]
 	} else {
-		value, ok = r.names.bindings[name]
+		value, ok = r.names.binding(name)
 	}
 	if !ok {
 		return nil, false
 	}
 	return lookup(value, rest)
+}
+
+// Bounds of the values that the references of one call lead to, in bytes: it may refer to a large
+// output thousands of times. They have at most events.MaxNodes values in all, as every output has.
+const (
+	maxResolved = 64 << 20 // the largest output that a manifest can allow
+	maxRendered = 16 << 20 // within texts, which are copies
+)
+
+// counted returns a value that a reference leads to, null if the arguments become too large.
+func (r *resolver) counted(value any) any {
+	if r.count(value); r.bytes > maxResolved || r.nodes > events.MaxNodes {
+		r.tooLarge()
+		return nil
+	}
+	return value
+}
+
+func (r *resolver) tooLarge() {
+	if r.err == nil {
+		r.err = &events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
+			"step %s: the values that its references lead to have more than %d MiB (%d MiB within texts) or %d values in all: refer to less",
+			r.call.ID, maxResolved>>20, maxRendered>>20, events.MaxNodes)}
+	}
+}
+
+func (r *resolver) count(value any) {
+	if r.nodes++; r.bytes > maxResolved || r.nodes > events.MaxNodes {
+		return
+	}
+	switch v := value.(type) {
+	case string:
+		r.bytes += len(v)
+	case json.Number:
+		r.bytes += len(v)
+	case []any:
+		for _, item := range v {
+			r.count(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			r.bytes += len(key)
+			r.count(item)
+		}
+	}
 }
 
 func (r *resolver) fail(path []string) {

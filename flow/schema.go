@@ -3,6 +3,8 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,6 +23,7 @@ import (
 type Schema struct {
 	root     any
 	patterns sync.Map // pattern of patternProperties → *regexp.Regexp, nil if Go cannot read it
+	targets  sync.Map // `$ref` → []any with the subschema that it leads to
 }
 
 // NewSchema reads a JSON Schema. Whether the schema is valid is not checked.
@@ -36,8 +39,9 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 // exists.
 const (
 	maxSchemaDepth  = 48
-	maxSchemaVisits = 4096    // of one walk
-	maxVisits       = 500_000 // of all looks of a compilation
+	maxSchemaVisits = 4096   // of one walk
+	maxVisits       = 50_000 // of all walks of a compilation
+	maxNames        = 20_000 // fields that all problems of a compilation list
 	maxAlternatives = 64
 )
 
@@ -45,23 +49,34 @@ const (
 type look struct {
 	schema *Schema
 	left   int
-	all    *int
+	all    *budgets
 }
+
+// budgets are what walks over schemas may still cost in a compilation.
+type budgets struct{ visits, names int }
 
 // place is where a walk over a schema stands: the alternatives of a value, one of which has to fit.
 // All schemas of an alternative have to fit.
 type place [][]any
 
 // look begins a walk at the root of the schema.
-func (s *Schema) look(all *int) (*look, place) {
+func (s *Schema) look(all *budgets) (*look, place) {
 	return &look{schema: s, left: maxSchemaVisits, all: all}, place{{s.root}}
 }
 
 // spend counts a visited schema and reports whether the budget allows it.
 func (l *look) spend(depth int) bool {
-	l.left--
-	*l.all--
-	return l.left >= 0 && *l.all >= 0 && depth < maxSchemaDepth
+	return l.charge(1) && depth < maxSchemaDepth
+}
+
+// exhausted reports whether a budget is used up: what was not visited counts as open.
+func (l *look) exhausted() bool { return l.left < 0 || l.all.visits < 0 }
+
+// charge takes the cost of n more steps from the budgets and reports whether they allow it.
+func (l *look) charge(n int) bool {
+	l.left -= n
+	l.all.visits -= n
+	return !l.exhausted()
 }
 
 // types returns the types that values at p may have.
@@ -96,7 +111,7 @@ func (l *look) typesOf(node any, depth int) typeSet {
 	if v, ok := m["const"]; ok {
 		t &= typeOfValue(v)
 	}
-	for _, part := range l.parts(m) {
+	for part := range l.parts(m) {
 		var union typeSet
 		for _, branch := range part {
 			union |= l.typesOf(branch, depth+1)
@@ -125,27 +140,41 @@ func namedTypes(v any) typeSet {
 	return anyType
 }
 
-// parts returns the subschemas that apply to the same value as m. Of each part one branch has to
+// parts yields the subschemas that apply to the same value as m. Of each part one branch has to
 // fit: a part of `$ref` or `allOf` has one branch, `anyOf` and `oneOf` are a part each.
-func (l *look) parts(m map[string]any) (parts [][]any) {
-	if ref, ok := m["$ref"].(string); ok {
-		parts = append(parts, []any{l.schema.target(ref)})
-	}
-	for _, branch := range list(m["allOf"]) {
-		parts = append(parts, []any{branch})
-	}
-	for _, keyword := range [...]string{"anyOf", "oneOf"} {
-		if branches := list(m[keyword]); len(branches) > 0 {
-			parts = append(parts, branches)
+func (l *look) parts(m map[string]any) iter.Seq[[]any] {
+	return func(yield func([]any) bool) {
+		if ref, ok := m["$ref"].(string); ok && !yield(l.schema.target(ref)) {
+			return
+		}
+		all := list(m["allOf"])
+		for i := range all {
+			if !yield(all[i : i+1]) {
+				return
+			}
+		}
+		for _, keyword := range [...]string{"anyOf", "oneOf"} {
+			if branches := list(m[keyword]); len(branches) > 0 && !yield(branches) {
+				return
+			}
 		}
 	}
-	return parts
 }
 
-// target returns the subschema that a `$ref` leads to, true (any value) if it is not in the schema.
-func (s *Schema) target(ref string) any {
-	pointer, ok := strings.CutPrefix(ref, "#")
+// target returns the subschema that a `$ref` leads to, as a part.
+func (s *Schema) target(ref string) []any {
+	v, ok := s.targets.Load(ref)
 	if !ok {
+		v, _ = s.targets.LoadOrStore(ref, []any{s.find(ref)})
+	}
+	return list(v)
+}
+
+// find returns the subschema that a `$ref` leads to, true (any value) if it is not in the schema.
+func (s *Schema) find(ref string) any {
+	fragment, ok := strings.CutPrefix(ref, "#")
+	pointer, err := url.PathUnescape(fragment)
+	if !ok || err != nil {
 		return true
 	}
 	at := s.root

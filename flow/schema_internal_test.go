@@ -13,7 +13,7 @@ func at(t *testing.T, schema, path string) (*look, place, declaration) {
 	t.Helper()
 	s, err := NewSchema(json.RawMessage(schema))
 	require.NoError(t, err)
-	budget := maxVisits
+	budget := budgets{visits: maxVisits, names: maxNames}
 	l, p := s.look(&budget)
 	if path == "" {
 		return l, p, declared
@@ -40,16 +40,18 @@ func TestTypesOfASchemaAreASet(t *testing.T) {
 		`{"enum":["a",1,null]}`:            "integer null string",
 		`{"const":2.5}`:                    "number",
 		`{"const":3.0}`:                    "integer",
+		`{"const":5e-1}`:                   "number",
 		`{"type":"string","enum":["a",1]}`: "string",
 		`{"allOf":[{"type":["string","integer"]},{"type":["integer","null"]}]}`:  "integer",
 		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:                         "array string",
 		`{"oneOf":[{"type":"string"},{"const":null}],"type":["null","boolean"]}`: "null",
 		`{"$ref":"#/$defs/x","$defs":{"x":{"type":"boolean"}}}`:                  "boolean",
 		`{"$ref":"#/$defs/a~1b","$defs":{"a/b":{"type":"boolean"}}}`:             "boolean",
-		`{"$ref":"other.json"}`:   "array boolean null number object string",
-		`{"$ref":"#/$defs/none"}`: "array boolean null number object string",
-		`{"$ref":"#"}`:            "array boolean null number object string",
-		`{"type":"future"}`:       "array boolean null number object string",
+		`{"$ref":"other.json"}`: "array boolean null number object string",
+		`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"type":"null"}}}`:                      "null",
+		`{"$ref":"#/$defs/none"}`:                                                       "array boolean null number object string",
+		`{"$ref":"#"}`:                                                                  "array boolean null number object string",
+		`{"type":"future"}`:                                                             "array boolean null number object string",
 		`{"allOf":[{"type":"number"},{"type":"integer"}]}`:                              "integer",
 		`{"type":"integer","anyOf":[{"minimum":1},{"type":"string"}]}`:                  "integer",
 		`{"$ref":"#/$defs/x","type":"string","$defs":{"x":{"type":"boolean"}}}`:         "",
@@ -133,10 +135,10 @@ func TestASchemaThatIsABombCostsItsBudgetOnly(t *testing.T) {
 	b.WriteString(`}}`)
 	s, err := NewSchema(json.RawMessage(b.String()))
 	require.NoError(t, err)
-	budget := maxVisits
+	budget := budgets{visits: maxVisits, names: maxNames}
 	l, p := s.look(&budget)
 	_, d := l.field(p, "a")
 	require.NotEqual(t, undeclared, d, "what is not looked at is possible")
 	l.types(p)
-	require.Less(t, maxVisits-budget, 1<<20)
+	require.Less(t, maxVisits-budget.visits, 1<<20)
 }

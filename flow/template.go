@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // template is a text of an orchestration with references between double braces. A text that is one
@@ -16,28 +18,33 @@ type fragment struct {
 	path []string // without the leading dot that may be written
 }
 
-// parseTemplate reads a text. `\{{` is the text `{{`. Between braces only a path is allowed: names
-// separated by dots, no functions, conditions or texts.
-func parseTemplate(text string) (template, error) {
+// parseTemplate reads a text with at most a number of references. `\{{` is the text `{{`. Between
+// braces only a path is allowed: names separated by dots, no functions, conditions or texts.
+func parseTemplate(text string, most int) (template, error) {
 	var t template
-	literal := ""
+	var escaped []byte // the literal text so far, if it has escaped braces
 	for {
 		before, after, ok := strings.Cut(text, "{{")
-		if !ok {
-			if literal += text; literal != "" {
-				t = append(t, fragment{text: literal})
-			}
-			return t, nil
-		}
-		if escaped, ok := strings.CutSuffix(before, `\`); ok {
-			literal, text = literal+escaped+"{{", after
+		if ok && strings.HasSuffix(before, `\`) {
+			escaped = append(append(escaped, before[:len(before)-1]...), "{{"...)
+			text = after
 			continue
 		}
-		if literal += before; literal != "" {
-			t = append(t, fragment{text: literal})
-			literal = ""
+		literal := before
+		if escaped != nil {
+			escaped = append(escaped, before...)
+			literal, escaped = string(escaped), nil
 		}
-		inner, rest, ok := strings.Cut(after, "}}")
+		if literal != "" {
+			t = append(t, fragment{text: literal})
+		}
+		if !ok {
+			return t, nil
+		}
+		if most--; most < 0 {
+			return nil, errTooMany
+		}
+		inner, _, ok := strings.Cut(after[:min(len(after), maxReference+len("}}"))], "}}")
 		if !ok {
 			return nil, errReference
 		}
@@ -45,9 +52,15 @@ func parseTemplate(text string) (template, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, text = append(t, fragment{path: path}), rest
+		t, text = append(t, fragment{path: path}), after[len(inner)+len("}}"):]
 	}
 }
+
+// maxReference bounds what is between the braces of a reference, in bytes.
+const maxReference = 1024
+
+// errTooMany is why a text with too many references is not read.
+var errTooMany = errors.New("too many references")
 
 // parsePath reads what is between braces.
 func parsePath(text string) ([]string, error) {
@@ -65,17 +78,20 @@ func parsePath(text string) ([]string, error) {
 // notInPath reports whether a character cannot be part of a path. Names are letters, marks, digits,
 // `_`, `-`, `:` and `@`.
 func notInPath(r rune) bool {
-	return !unicode.In(r, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("_-:@.", r)
+	if r < utf8.RuneSelf {
+		return !isAlphanumeric(r) && !strings.ContainsRune("_-:@.", r)
+	}
+	return !unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// hasReferences reports whether any fragment is a path.
-func (t template) hasReferences() bool {
+// references returns the number of paths.
+func (t template) references() (n int) {
 	for _, f := range t {
 		if f.path != nil {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // whole returns the path of a text that is one reference and nothing else.

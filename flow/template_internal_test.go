@@ -38,7 +38,7 @@ func TestTemplatesAreTextAndPaths(t *testing.T) {
 		"{{ größe.schön }}":        "<größe/schön>",
 		"{{ @id }}":                "<@id>",
 	} {
-		parsed, err := parseTemplate(text)
+		parsed, err := parseTemplate(text, maxReferences)
 		require.NoError(t, err, text)
 		require.Equal(t, want, render(parsed), text)
 	}
@@ -47,7 +47,7 @@ func TestTemplatesAreTextAndPaths(t *testing.T) {
 		"{{ f() }}", "{{{ a }}}", "{{# if }}", "{{/x}}", "{{ a[0] }}", "{{ a\x00 }}", "{{ $a }}",
 		"{{ " + strings.Repeat("a.", maxSegments) + "a }}",
 	} {
-		_, err := parseTemplate(text)
+		_, err := parseTemplate(text, maxReferences)
 		require.Error(t, err, text)
 	}
 }
@@ -89,8 +89,8 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("x {{ a.b }} \\{{ y")
 	f.Add("{{{{}}")
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := parseTemplate(text)
-		if err != nil || parsed.hasReferences() {
+		parsed, err := parseTemplate(text, maxReferences)
+		if err != nil || parsed.references() > 0 {
 			return
 		}
 		require.Equal(t, strings.ReplaceAll(text, `\{{`, "{{"), render(parsed), "a text without references stays as it is")

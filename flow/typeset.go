@@ -64,7 +64,7 @@ func (t typeSet) names() []string {
 }
 
 // typeOfValue returns the type of a value of `const` or `enum`. A number without a fraction is an
-// integer however it is written: 3.0 is one, 1e3 too.
+// integer however it is written: 3.0 is one.
 func typeOfValue(v any) typeSet {
 	switch v := v.(type) {
 	case nil:
@@ -72,10 +72,14 @@ func typeOfValue(v any) typeSet {
 	case bool:
 		return typeBoolean
 	case json.Number:
-		if isWhole(string(v)) {
+		switch {
+		case strings.ContainsAny(string(v), "eE"):
+			return typeNumber // either: a chance to refuse is lost
+		case isWhole(string(v)):
 			return typeInteger
+		default:
+			return typeFraction
 		}
-		return typeFraction
 	case string:
 		return typeString
 	case []any:

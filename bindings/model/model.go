@@ -33,6 +33,34 @@ func (m *Model) Check(v any) (map[string]any, []Violation) {
 	return out, violations
 }
 
+// ViolationsWithin returns the violations that [Model.Check] finds, for callers who check many values
+// with one budget. Steps are the visits that the check may take at most; those that it took are
+// subtracted. If they are not enough, ok is false and nothing is known about v.
+func (m *Model) ViolationsWithin(v any, steps *int) (violations []Violation, ok bool) {
+	if *steps <= 0 {
+		return nil, false
+	}
+	if _, isObject := v.(map[string]any); !isObject {
+		return []Violation{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}, true
+	}
+	start := maxSteps - min(*steps, maxSteps)
+	c := checker{set: noFields, names: true, steps: start}
+	out, _ := c.value(m.root, v)
+	*steps -= c.steps - start
+	switch {
+	case c.steps > maxSteps:
+		return nil, false
+	case len(c.violations) > 0 || m.rest == nil:
+		return c.violations, true
+	}
+	most := min(*steps, maxCost)
+	left := m.rest.cost(m.rest.root, out, most)
+	if *steps -= most - left; left < 0 {
+		return nil, false
+	}
+	return m.rest.check(out), true
+}
+
 // Conform is [Model.Check] for callers who only read: it also reports whether the object is
 // another one than v. If not, it is v itself.
 func (m *Model) Conform(v any) (out map[string]any, changed bool, violations []Violation) {
