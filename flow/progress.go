@@ -124,3 +124,19 @@ func (p *Program) Visible(call string, state State) bool {
 	}
 	return false
 }
+
+// RaceOf returns the calls of the group in which the first success counts and that a call belongs to, nil for any other call.
+func (p *Program) RaceOf(call string) []*Call {
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if !step.Group || step.Merge != MergeFirstSuccess || !slices.ContainsFunc(step.Calls, func(c Call) bool { return c.ID == call }) {
+			continue
+		}
+		race := make([]*Call, len(step.Calls))
+		for j := range step.Calls {
+			race[j] = &step.Calls[j]
+		}
+		return race
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -259,12 +260,19 @@ func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *nam
 	return named, false, nil
 }
 
-// callsInID returns the ids of calls that a tool_call_id may be or hold.
+// callsInID returns the ids of the calls of turns that a tool_call_id may be or hold. Turn keys may look like the ids of questions
+// and steps.
 func callsInID(id string) []string {
-	if call, _, ok := events.ParseQuestionID(id); ok { // but a turn key may look like it
-		return []string{id, call}
+	ids := []string{id}
+	if call, _, ok := events.ParseQuestionID(id); ok {
+		ids = append(ids, call)
 	}
-	return []string{id}
+	for _, of := range slices.Clone(ids) {
+		for call := range events.StepIDs(of) {
+			ids = append(ids, call)
+		}
+	}
+	return ids
 }
 
 // exactTurn returns the turn whose key is in the id of a call; none if a turn with that key has another id.

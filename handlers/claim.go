@@ -30,6 +30,7 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
+		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
 	e.Payload = events.ToolCallPayload{AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow}
 	if b := t.Binding; b != nil {
@@ -61,6 +62,7 @@ func (t *turn) response() *events.ToolResponse {
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: t.attempts, DurationMS: t.ran.Milliseconds(),
+		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
 }
 
@@ -204,7 +206,7 @@ func (h *Handlers) keyChoice(t *turn, runs bool) (idempotency.KeyChoice, error) 
 func (h *Handlers) runsOnReuse(t *turn) bool {
 	b := t.Binding
 	if b == nil {
-		b, _ = resolve(h.Bindings(), t) // nil if unknown here: a stored decision is followed
+		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // nil if unknown here: a stored decision is followed
 	}
 	return b != nil && b.RunOnKeyReuse
 }
@@ -292,6 +294,10 @@ func (b *buffers) put(buffer *[]byte) {
 // effect that only the tool can report may be unknown, and then the effect of the binding is the default for a new turn.
 func (h *Handlers) findTool(t *turn) (err error) {
 	t.Effect = t.Binding.Effect
+	if t.Binding.Program != nil { // its steps have tools
+		t.closes = true
+		return nil
+	}
 	if t.Tool, err = h.Tool(t.Binding); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (a *asker) ask(ask string, change ...func(*events.ToolCall)) {
 // park lets the turn go.
 func (a *asker) park(open ...string) {
 	a.k.t.Helper()
-	parked, err := a.journal.Park(a.k.t.Context(), &a.hold, open, json.RawMessage(`{}`))
+	parked, err := a.journal.Park(a.k.t.Context(), &a.hold, idempotency.AskedBy(a.hold.Key, open...), json.RawMessage(`{}`))
 	require.NoError(a.k.t, err)
 	require.True(a.k.t, parked)
 }

@@ -90,6 +90,10 @@ func (o *bubble) Shrink(_ context.Context, key subjects.Key, kind string, _ any,
 }
 
 // Object implements [store.BlobStore].
+func (o *bubble) Value(_ context.Context, _ subjects.Key, _ string, stored any) (any, error) {
+	return stored, nil
+}
+
 func (o *bubble) Object(_ context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
 	object, _ := stored.(map[string]any)
 	if name := key.String() + "." + kind; object["$blob"] == name {

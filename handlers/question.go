@@ -90,7 +90,7 @@ func (h *Handlers) acks(m *message, key subjects.Key, known *storedQuestion, use
 		q := known
 		if q == nil {
 			var err error
-			if q, err = h.questionOfRecord(m, key, decided.Key); err != nil {
+			if q, err = h.questionOfRecord(m, decided.Key); err != nil {
 				return nil, err
 			}
 		}
@@ -110,8 +110,9 @@ func (h *Handlers) acks(m *message, key subjects.Key, known *storedQuestion, use
 
 // questionOfRecord reads the question that a record is about. An unreadable question is closed all the same: its ids are in
 // the key of the record.
-func (h *Handlers) questionOfRecord(m *message, key subjects.Key, record string) (*storedQuestion, error) {
+func (h *Handlers) questionOfRecord(m *message, record string) (*storedQuestion, error) {
 	r, _ := subjects.ParseKey(record)
+	key := r.Key // of the call that asked
 	asked, err := h.Journal.QuestionRecord(m.Held, key, r.ID)
 	if err != nil {
 		return nil, err
@@ -143,14 +144,23 @@ func (h *Handlers) findQuestion(ctx context.Context, r *events.ToolCallResponse,
 	if !ok {
 		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
 	}
-	ref := query.RefTo(r.TurnID, callID, ask)
+	for _, ref := range query.RefTo(r.TurnID, callID, ask).Refs() {
+		if q, err := h.findQuestionOf(ctx, ref, r, ask, afresh); !errors.Is(err, errNoQuestion) || errors.Is(err, errTooManyTurns) {
+			return q, err
+		}
+	}
+	return nil, errNoQuestion
+}
+
+// findQuestionOf is findQuestion for one of the calls that the id may mean.
+func (h *Handlers) findQuestionOf(ctx context.Context, ref *query.Ref, r *events.ToolCallResponse, ask string, afresh bool) (*storedQuestion, error) {
 	if key, _, ok := ref.Exact(); ok {
 		if q, err := h.questionWithID(ctx, key, ask, r.ToolCallID); !errors.Is(err, errNoQuestion) {
 			return q, err
 		}
 	}
 	_, qualified := ref.Qualified()
-	missed := subjects.Token(r.App) + "." + subjects.Token(r.Chat) + "." + subjects.TurnToken(r.Run, r.ToolCallID)
+	missed := subjects.Token(r.App) + "." + subjects.Token(r.Chat) + "." + subjects.TurnToken(r.Run, r.ToolCallID) + "." + ref.Step
 	if !qualified || !afresh && h.missed.Has(missed, h.Now()) {
 		return nil, errNoQuestion
 	}

@@ -67,16 +67,26 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 	return call, nil
 }
 
-// storeOutcome stores the outcome of a tool that was entered: context changes, the payload, the response. Where a part
-// cannot be stored, the response has the reason instead; the tool's effect has happened, and it is not entered again.
+// storeOutcome stores the outcome of a tool that was entered as the response of its turn.
 func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
+	r, err := h.outcomeResponse(ctx, t, hold, out)
+	if err != nil {
+		return h.redeliverTurn(t, "the result could not be stored", err)
+	}
+	return h.finish(ctx, t, hold, r)
+}
+
+// outcomeResponse stores the context changes and the payload of a tool that was entered, and returns its response. Where a part
+// cannot be stored, the response has the reason instead; the tool's effect has happened, and it is not entered again. The error is
+// why it is not known what is stored.
+func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) (*events.ToolResponse, error) {
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	keys, err := h.storeContext(ctx, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
-			return h.redeliverTurn(t, "context changes could not be stored", err)
+			return nil, fmt.Errorf("store the context changes: %w", err)
 		}
 		h.logThrottled(t.m, slog.LevelWarn, "context changes are not stored; the response has the reason", "", t.Attrs("code", code, "err", events.LogText(err))...)
 		out.Status, out.Success, out.Code = events.StatusError, false, code
@@ -89,7 +99,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
-			return h.redeliverTurn(t, "the result could not be stored as a blob", err)
+			return nil, fmt.Errorf("store the result as a blob: %w", err)
 		}
 		h.logThrottled(t.m, slog.LevelWarn, "a result is not stored; the response has the reason", "", t.Attrs("code", code, "bytes", len(out.Payload), "err", events.LogText(err))...)
 		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
@@ -99,7 +109,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 		fail(r, code, events.Clip(text))
 		r.ContextKeys = keys
 	}
-	return h.finish(ctx, t, hold, r)
+	return r, nil
 }
 
 // withResult is the payload of a response whose tool has a result, though its changes of the

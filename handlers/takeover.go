@@ -109,6 +109,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 		copy(t.fingerprint[:], sum)
 	}
 	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.Name, t.fingerprint)
+	t.closes = claim.Meta.Effect == string(events.EffectProgram)
 	return t, call
 }
 
@@ -207,16 +208,20 @@ func (h *Handlers) ackUnlessLaterLease(m *message, leases []idempotency.Lease, e
 	return inbound.Acked()
 }
 
-// turnOfAnswer returns the key of the turn that an answer names; none if only its question leads to it.
+// turnOfAnswer returns the keys of the turn that an answer may name; none if only its question leads to it.
 func turnOfAnswer(r *events.ToolCallResponse) []subjects.Key {
-	callID, _, ok := events.ParseQuestionID(r.ToolCallID)
+	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
 	if !ok {
 		return nil
 	}
-	if _, qualified := events.Unqualified(callID); qualified {
-		return nil
+	var keys []subjects.Key
+	for _, ref := range query.RefTo(r.TurnID, callID, ask).Refs() {
+		if _, qualified := ref.Qualified(); !qualified {
+			key, _, _ := ref.Exact()
+			keys = append(keys, key.OfTurn())
+		}
 	}
-	return []subjects.Key{subjects.TurnKey(r.App, r.Chat, r.Run, events.TurnOfCallID(callID, r.Run))}
+	return keys
 }
 
 // claimedByOther handles a message whose turn another message has claimed.

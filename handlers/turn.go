@@ -57,6 +57,8 @@ type turn struct {
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error
+	// closes is set if its tool is a program: steps without a response are ended before the turn is
+	closes bool
 }
 
 // turn handles the message that starts a turn.
@@ -181,28 +183,16 @@ func (t *turn) setData(data events.Canonical, fingerprint [sha256.Size]byte) {
 	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
 }
 
-// resolve finds the binding of a turn. A plan runs with the workflow's tool for plans, else with what is bound to its
-// model.
-func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
-	if !t.Plan {
-		return set.Resolve(t.Workflow, t.Agent, t.Model)
-	}
-	b, err := set.ResolvePlan(t.Workflow, t.Agent)
-	if err == nil {
-		return b, nil
-	}
-	if bound, errBound := set.Resolve(t.Workflow, t.Agent, t.Model); errBound == nil {
-		return bound, nil
-	}
-	return nil, err
-}
-
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
 func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	// 3. Resolve the binding of workflow, agent and model, and its tool.
 	var err error
-	t.Binding, err = resolve(h.Bindings(), t)
+	if t.Plan {
+		t.Binding, err = h.Bindings().ResolvePlan(t.Workflow, t.Agent)
+	} else {
+		t.Binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
+	}
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)
@@ -213,6 +203,10 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	}
 	if err = h.findTool(t); err != nil {
 		t.reject = reject(events.CodeUnknownTool, err)
+		return 0
+	}
+	if t.Binding.Program != nil {
+		h.prepareProgram(t)
 		return 0
 	}
 	// 4. Validate the data against the model, and 5. map it to the arguments of the tool.
@@ -232,7 +226,10 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 
 // invoke enters the tool, and stores its outcome. The tool of a turn that is continued is entered here as well.
 func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
-	// 7. Invoke: only this enters a tool.
+	if t.Binding.Program != nil {
+		return h.runProgram(ctx, t, d)
+	}
+	// 7. Invoke: only this, and the same for a step of a program, enters a tool.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	begun := h.serverNow(t.m)
@@ -297,6 +294,10 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 	}
 	*buffer = event
+	if err := h.closeSteps(ctx, t, hold, r.Code); err != nil {
+		h.warnUnclosed(t, err)
+		return inbound.Left()
+	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
 		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")

@@ -16,9 +16,9 @@ import (
 
 // Answer decides a question: the answer of a person, or an expiry. (A cancel decides all open questions, see [Claim].)
 type Answer struct {
-	Key   subjects.Key
-	ID    string // of the question
-	Lease Lease  // the message of the answer; becomes the lease of the turn if it is parked
+	Key   subjects.Key // of the call that asks
+	ID    string       // of the question
+	Lease Lease        // the message of the answer; becomes the lease of the turn if it is parked
 	Trace string
 
 	Outcome Outcome // Answered or Expired
@@ -88,8 +88,11 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) 
 	if a.Outcome != Answered && a.Outcome != Expired {
 		return AnswerDecision{}, errOutcome
 	}
-	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, NewOwner: a.NewOwner, question: subjects.Token(a.ID)}
-	t, err := Load(ctx, j.store, a.Key)
+	c := Claim{
+		Key: a.Key.OfTurn(), Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, NewOwner: a.NewOwner,
+		question: QuestionRef{Call: a.Key.Call, Token: subjects.Token(a.ID)},
+	}
+	t, err := Load(ctx, j.store, c.Key)
 	if err != nil {
 		return AnswerDecision{}, err
 	}
@@ -108,13 +111,13 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) 
 	// same: an earlier delivery of it may have been accepted, have continued the turn and died. The read may be too old to
 	// show that, so contend reads the turn again; it takes the turn over if the message is its lease.
 	c.noSignal = v.Status != Accepted && v.Status != Replayed
-	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
+	v.Decision, err = j.contend(ctx, c, Hold{Key: c.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
 	return v, err
 }
 
 // decide stores an answer if the question is open and the answer is valid.
 func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (AnswerDecision, error) {
-	q := t.questions[c.question]
+	q := t.questionOf(c.question)
 	if q == nil {
 		q = &QuestionState{}
 	}
@@ -164,9 +167,10 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 
 // settle stores how a question is decided, unless it is decided already, and then its ack. It returns the record that
 // counts, and whether it is the given one.
-func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answer Record) (decided Record, first bool, err error) {
+func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, q QuestionRef, answer Record) (decided Record, first bool, err error) {
+	asks := c.Key.WithCall(q.Call)
 	if answer.Seq == 0 {
-		answer.Key = c.Key.Private(events.RecordAnswer, id)
+		answer.Key = asks.Private(events.RecordAnswer, q.Token)
 		seq, rival, err := j.create(ctx, answer, generationOf(t.Claim))
 		switch {
 		case err != nil:
@@ -185,7 +189,7 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 		return Record{}, false, err
 	}
 	_, _, err = j.create(ctx, Record{
-		Key: c.Key.Public(events.RecordAck, id), Data: event,
+		Key: asks.Public(events.RecordAck, q.Token), Data: event,
 		Meta: Meta{Nonce: NewNonce(), Epoch: noOwner, Outcome: answer.Meta.Outcome, Trace: answer.Meta.Trace},
 	}, generationOf(t.Claim))
 	return answer, first, err

@@ -3,8 +3,6 @@ package idempotency
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/defaults"
@@ -15,7 +13,7 @@ import (
 // response: it names the claim that was stored at that time.
 
 // cancels reports whether the message itself is a cancel.
-func (c *Claim) cancels() bool { return c.Signal && c.question == "" }
+func (c *Claim) cancels() bool { return c.Signal && c.question == (QuestionRef{}) }
 
 // Cancel stores the request to end a turn. It precedes any claim of the canceller, so every later owner reads it. Nothing is
 // stored for a turn that has ended and has no open questions.
@@ -37,11 +35,12 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 
 // Cancelled reports whether a cancel of the turn is stored.
 func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
-	cancel, err := j.last(ctx, hold.Key.Public(events.RecordCancel))
+	turn := hold.Key.OfTurn()
+	cancel, err := j.last(ctx, turn.Public(events.RecordCancel))
 	if err != nil || cancel == nil {
 		return false, err
 	}
-	response, err := j.last(ctx, hold.Key.Public(events.RecordResponse))
+	response, err := j.last(ctx, turn.Public(events.RecordResponse))
 	if err != nil {
 		return false, err
 	}
@@ -96,16 +95,15 @@ func (j *Journal) cancelsHeld(ctx context.Context, cancel, response *Record, h *
 
 // closeQuestions decides all open questions of a cancelled turn.
 func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn) error {
-	for _, id := range slices.Sorted(maps.Keys(t.questions)) {
-		q := t.questions[id]
-		if q.Ask == nil || q.Ack != nil {
+	for _, q := range t.Questions() {
+		if q.Ack != nil {
 			continue
 		}
 		answer := Record{Meta: Meta{Nonce: NewNonce(), Epoch: noOwner, Lease: c.Lease, Outcome: string(Cancelled), Trace: c.Trace}}
 		if q.Answer != nil {
 			answer = *q.Answer
 		}
-		if _, _, err := j.settle(ctx, c, t, id, answer); err != nil {
+		if _, _, err := j.settle(ctx, c, t, QuestionRef{Call: q.Call.Call, Token: q.Token}, answer); err != nil {
 			return err
 		}
 	}

@@ -36,9 +36,9 @@ type Claim struct {
 	// Ack returns the public event that closes a question; a cancel closes all open ones. See [Answer].
 	Ack func(decided Record) ([]byte, error)
 
-	question string // of an answer or expiry
-	since    uint64 // sequence of the record that decides the question: a read without that is stale
-	noSignal bool   // it decided nothing, so it signals no owner
+	question QuestionRef // of an answer or expiry
+	since    uint64      // sequence of the record that decides the question: a read without that is stale
+	noSignal bool        // it decided nothing, so it signals no owner
 }
 
 // Action is what a worker has to do with the message it claimed for.
@@ -143,7 +143,7 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 			return Decision{}, err
 		}
 		hold.Epoch, hold.Claim = t.Epoch, generationOf(t.Claim)
-		if c.question != "" && t.Claim != nil { // an answer has only the key of the turn
+		if c.question != (QuestionRef{}) && t.Claim != nil { // an answer has only the key of the turn
 			hold.Effect, hold.Fingerprint = t.Claim.Meta.Effect, t.Claim.Meta.Fingerprint
 		}
 		switch {

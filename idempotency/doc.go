@@ -16,6 +16,7 @@
 //	taken.<id>           [Journal.Take]                        another run has received the answer
 //	step.<id>            [Journal.Step]                        the stored result is the result of the step
 //	show, dismiss        [Journal.Show], [Journal.Dismiss]     stored before: ignored
+//	program, result      [Journal.StoreProgram], StoreResult   the stored one is the program of the turn, or its result
 //	delta.<n>            [Journal.Delta]                       the stored one is not of this run: it stores no response
 //	reused.<fingerprint> [Journal.ChooseKey]                   the key of this data is chosen already
 //
@@ -74,8 +75,8 @@
 //	answer.go      an answer, an expiry or a cancel: store it, close the question, signal the owner
 //	park.go        a run that only waits releases its turn
 //
-// Then: record.go (records, leases, the store), turn.go (a turn as one
-// read shows it), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
+// Then: record.go (records, leases, the store), turn.go (a turn as one read shows it), call.go (a call of it), program.go (the steps
+// of a program), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
 // used again), ended_turns.go (a memory of turns that have ended). Comments name the rules of
 // docs/journal.md, which has the reason and the tests of each.
 //

@@ -96,7 +96,7 @@ func TestOwnerDoesNotParkByAReadFromBeforeItsEpoch(t *testing.T) {
 		s.meanwhile = func() {
 			require.Equal(t, idempotency.Signalled, answered(t, s.Memory, answerTo("b", "yes", 3, 1)).Action)
 		}
-		parked, err := hasty(s).Park(t.Context(), &h, []string{"b"}, nil)
+		parked, err := hasty(s).Park(t.Context(), &h, idempotency.AskedBy(key, "b"), nil)
 		require.NoError(t, err)
 		require.False(t, parked, "b was answered before the epoch began: nothing wakes it")
 		takes(t, s, h, "b")

@@ -125,14 +125,14 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 
 // Hold is the right of this delivery to write to a turn, as the owner of an epoch or as a worker that only ends the turn.
 type Hold struct {
-	Key    subjects.Key
-	Nonce  string // of this delivery
-	Epoch  int    // epoch under which it runs
-	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a worker that only ends the turn
-	Claim  uint64 // sequence of the claim: records below it are of an earlier generation of the key; 0 if it is not known
-	Lease  Lease  // the message under which it runs; a run that parks twice needs it
-	Trace  string // traceparent copied into records
-	Effect string // effect of the claim, or the stricter one of the manifests of the worker that has taken the turn over
+	Key    subjects.Key // of the call: the turn's own, or a step of it
+	Nonce  string       // of this delivery
+	Epoch  int          // epoch under which it runs
+	Token  uint64       // fencing token: sequence of the claim or takeover, 0 for a worker that only ends the turn
+	Claim  uint64       // sequence of the claim: records below it are of an earlier generation of the key; 0 if it is not known
+	Lease  Lease        // the message under which it runs; a run that parks twice needs it
+	Trace  string       // traceparent copied into records
+	Effect string       // effect of the claim, or the stricter one of the manifests of the worker that has taken the turn over
 	// Fingerprint of the data, copied into records so that readers can match a response to the data.
 	Fingerprint string
 }

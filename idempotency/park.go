@@ -26,10 +26,10 @@ import (
 // parked: an answer that was stored after the first read, but before the next epoch began, found the epoch woken already
 // and creates nothing that would keep the next one from parking.
 //
-// Open has to name, by their ids, all questions that the tool waits for: nothing else but a cancel continues the turn. A tool
+// Open has to name all questions that the calls of the turn wait for: nothing else but a cancel continues the turn. A tool
 // with effect unsafe is never parked; it waits in memory. To call Park for one, or without a question or with a state that is
 // not JSON, is an error of the caller, and nothing is stored. For the other errors see [Journal.Ask].
-func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.RawMessage) (parked bool, err error) {
+func (j *Journal) Park(ctx context.Context, h *Hold, open []QuestionRef, state json.RawMessage) (parked bool, err error) {
 	if !reenterable(h.Effect) {
 		return false, fmt.Errorf("journal: park %s: a tool with effect %q cannot be entered again: wait in memory", h.Key, h.Effect)
 	}
@@ -37,8 +37,8 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		return false, fmt.Errorf("journal: park %s: no question is open, so nothing would continue the turn", h.Key)
 	}
 	p := parking{State: state}
-	for _, id := range open {
-		p.Open = append(p.Open, subjects.Token(id))
+	for _, q := range open {
+		p.Open = append(p.Open, q.String())
 	}
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -56,7 +56,8 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		case rival.Err != nil || rival.Meta.Outcome != ParkWoken: // sealed by a takeover, or unreadable
 			return false, ErrLost
 		}
-		if decided, err := j.decidedSoFar(ctx, *h, open); decided || err != nil {
+		// This costs less than to read the turn, but may miss an answer that was stored just now.
+		if decided, err := j.Decided(ctx, *h, open...); decided || err != nil {
 			return false, err
 		}
 		switch won, err := j.own(ctx, Claim{Key: h.Key, Lease: h.Lease, Trace: h.Trace}, h); {
@@ -71,19 +72,9 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 	}
 }
 
-// decidedSoFar reads the answers by their names and reports whether one of the questions is decided. It costs less than to read
-// the turn, but may miss an answer that was stored just now.
-func (j *Journal) decidedSoFar(ctx context.Context, h Hold, open []string) (bool, error) {
-	replies, err := j.replies(ctx, h, open...)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), nil
-}
-
-// decidedBeforeEpoch reports the same by a read of the turn that shows the takeover record of the hold's epoch, and so every
+// decidedBeforeEpoch reports whether one of the questions is decided, by a read of the turn that shows the takeover record of the hold's epoch, and so every
 // answer that was stored before that epoch began.
-func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []string) (bool, error) {
+func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []QuestionRef) (bool, error) {
 	t, err := j.reload(ctx, h)
 	switch {
 	case err != nil:
@@ -93,8 +84,8 @@ func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []string)
 	case t.Cancel != nil:
 		return false, errCancelled
 	}
-	for _, id := range open {
-		q := t.questions[subjects.Token(id)]
+	for _, asked := range open {
+		q := t.questionOf(asked)
 		if q == nil {
 			continue
 		}
@@ -105,18 +96,49 @@ func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []string)
 	return false, nil
 }
 
+// QuestionRef names a question of a turn.
+type QuestionRef struct {
+	Call  string // token of the call that asks it
+	Token string // of its id
+}
+
+// AskedBy returns the references to questions of a call, by their ids.
+func AskedBy(call subjects.Key, ids ...string) []QuestionRef {
+	refs := make([]QuestionRef, len(ids))
+	for i, id := range ids {
+		refs[i] = QuestionRef{Call: call.Call, Token: subjects.Token(id)}
+	}
+	return refs
+}
+
+// String is the form in park records: the token of the id alone for a question of the turn's own call.
+func (q QuestionRef) String() string {
+	if q.Call == subjects.SingleCall {
+		return q.Token
+	}
+	return q.Call + "." + q.Token
+}
+
+// questionOf returns the state of a question, nil if the turn has no record of it.
+func (t *Turn) questionOf(q QuestionRef) *QuestionState {
+	if c := t.CallOf(t.Key.WithCall(q.Call)); c != nil {
+		return c.questions[q.Token]
+	}
+	return nil
+}
+
 // parking is the data of a park record of a parked turn.
 type parking struct {
-	Open  []string        `json:"open"`            // tokens of the questions that its owner waited for
+	Open  []string        `json:"open"`            // the questions that its owner waited for, in the form of QuestionRef
 	State json.RawMessage `json:"state,omitempty"` // what it needs to continue
 }
 
-// parkedOn reports whether the owner that created a park record waits for a question, given by the token of its id. An
+// parkedOn reports whether the owner that created a park record waits for a question. An
 // unreadable record waits for all. The record decides, and not whether the answer has a taken record: that may have been created
 // by an earlier run, which had lost the turn and did not know it, and then the run that parked does not have the answer.
-func parkedOn(park *Record, token string) bool {
+func parkedOn(park *Record, q QuestionRef) bool {
 	var p parking
-	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, token)
+	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, q.String())
 }
 
 // State returns the state with which the turn was last parked, from which a run continues. It is nil for a turn that was
@@ -158,13 +180,15 @@ func (t *Turn) park(epoch int) *Record {
 // signalStored reports whether a record is stored whose writer signals the owner: a decision of a question for which the turn
 // is parked, or a cancel. Either continues the turn.
 func (t *Turn) signalStored() bool {
-	park := t.newestPark()
-	for token, q := range t.questions {
-		if park != nil && q.Answer != nil && parkedOn(park, token) {
-			return true
-		}
+	stored := t.Cancel != nil
+	if park := t.newestPark(); park != nil {
+		t.everyCall(func(c *Call) {
+			for token, q := range c.questions {
+				stored = stored || q.Answer != nil && parkedOn(park, QuestionRef{Call: c.Key.Call, Token: token})
+			}
+		})
 	}
-	return t.Cancel != nil
+	return stored
 }
 
 // Parked reports whether the owner of the newest epoch has parked the turn and nothing that continues it is stored. A turn

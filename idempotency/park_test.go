@@ -86,7 +86,7 @@ func TestRunWhoseTurnIsTakenOverIsLost(t *testing.T) {
 		first := owner(t, s, "replay")
 		asks(t, s, first, "q")
 		second := decide(t, s, claim("replay", 1, 2)).Hold
-		_, err := j.Park(t.Context(), &first, []string{"q"}, nil)
+		_, err := j.Park(t.Context(), &first, idempotency.AskedBy(key, "q"), nil)
 		require.ErrorIs(t, err, idempotency.ErrLost, "sealed")
 		require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("q", "yes", 2, 1)).Action)
 		takes(t, s, second, "q")
@@ -105,7 +105,7 @@ func TestWokenRunDoesNotContinueAsAnEpochOfAnotherWorker(t *testing.T) {
 	asks(t, s, first, "a", "b")
 	answered(t, s, answerTo("a", "yes", 2, 1))
 	require.Equal(t, 2, decide(t, s, claim("replay", 1, 2)).Hold.Epoch)
-	_, err := newJournal(s).Park(t.Context(), &first, []string{"b"}, nil)
+	_, err := newJournal(s).Park(t.Context(), &first, idempotency.AskedBy(key, "b"), nil)
 	require.ErrorIs(t, err, idempotency.ErrLost)
 }
 
@@ -174,7 +174,7 @@ func TestStateOfAParkedTurnIsJSON(t *testing.T) {
 	s := storetest.NewMemory()
 	h := owner(t, s, "keyed")
 	asks(t, s, h, "a")
-	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, []byte("{"))
+	_, err := newJournal(s).Park(t.Context(), &h, idempotency.AskedBy(key, "a"), []byte("{"))
 	require.ErrorContains(t, err, "not valid JSON")
 	require.Nil(t, load(t, s).State())
 }
@@ -229,7 +229,7 @@ func TestOwnerThatParksFindsTheCancelThatWokeIt(t *testing.T) {
 	cancel.RejectCode, cancel.Signal, cancel.Fingerprint = string(events.CodeCancelled), true, ""
 	require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, nil))
 	require.Equal(t, idempotency.Signalled, decide(t, s, cancel).Action)
-	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
+	_, err := newJournal(s).Park(t.Context(), &h, idempotency.AskedBy(key, "a"), nil)
 	requireCode(t, events.CodeCancelled, err)
 }
 
@@ -238,7 +238,7 @@ func TestWhatCannotBeWokenIsNotParked(t *testing.T) {
 	s := storetest.NewMemory()
 	h := owner(t, s, "unsafe")
 	asks(t, s, h, "a")
-	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
+	_, err := newJournal(s).Park(t.Context(), &h, idempotency.AskedBy(key, "a"), nil)
 	require.ErrorContains(t, err, "wait in memory")
 	require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
 	require.Equal(t, events.CodeInterrupted, decide(t, s, claim("unsafe", 1, 2)).Code)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
@@ -36,7 +37,7 @@ type Question struct {
 	// fingerprints, which every subscriber can read.
 	Digest string
 	Event  []byte // the chat.tool_call event that displays it
-	// Known is the state of the question as this run has read it since it owns the turn, see [Turn.Question]: a question
+	// Known is the state of the question as this run has read it since it owns the turn, see [Call.Question]: a question
 	// that an earlier run has stored is not stored again.
 	Known QuestionState
 }
@@ -86,19 +87,26 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 // ReadReply reads from the leader how a question of a running turn is decided. A run that waits in memory calls it when the
 // live copy of the ack arrives, and every few seconds, because live copies get lost.
 func (j *Journal) ReadReply(ctx context.Context, h Hold, id string) (Reply, error) {
-	replies, err := j.replies(ctx, h, id)
+	replies, err := j.replies(ctx, h, QuestionRef{Call: h.Key.Call, Token: subjects.Token(id)})
 	if err != nil {
 		return Reply{}, err
 	}
 	return replies[0], nil
 }
 
+// Decided reads from the leader whether one of some questions of a running turn is decided. See [Journal.Ask] for its errors.
+func (j *Journal) Decided(ctx context.Context, h Hold, asked ...QuestionRef) (bool, error) {
+	replies, err := j.replies(ctx, h, asked...)
+	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), err
+}
+
 // replies reads whether the turn has ended or is cancelled, and how questions are decided. These records never change, so
 // the order of the reads does not matter.
-func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, error) {
-	keys := append(make([]string, 0, 2+len(ids)), h.Key.Public(events.RecordResponse), h.Key.Public(events.RecordCancel))
-	for _, id := range ids {
-		keys = append(keys, h.Key.Private(events.RecordAnswer, subjects.Token(id)))
+func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]Reply, error) {
+	turn := h.Key.OfTurn()
+	keys := append(make([]string, 0, 2+len(asked)), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel))
+	for _, q := range asked {
+		keys = append(keys, turn.WithCall(q.Call).Private(events.RecordAnswer, q.Token))
 	}
 	found, err := j.lastOf(ctx, keys)
 	switch {
@@ -113,7 +121,7 @@ func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, 
 	case cancelled:
 		return nil, errCancelled
 	}
-	replies := make([]Reply, len(ids))
+	replies := make([]Reply, len(asked))
 	for n, answer := range found[2:] {
 		if !h.has(answer) {
 			continue
@@ -164,7 +172,7 @@ func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 	if err != nil {
 		return err
 	}
-	if t.passed(rival, h.Nonce) {
+	if c := t.CallOf(h.Key); c != nil && t.passed(c, rival, h.Nonce) {
 		return &events.Error{Code: events.CodeInterrupted, Op: "take", Msg: fmt.Sprintf(
 			"an earlier run of the tool has received the answer to question %.80q: its effect may have happened and is not repeated", id)}
 	}
@@ -236,14 +244,14 @@ func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([
 	return rival.Data, nil
 }
 
-// Step returns the result of a step as it was stored when the turn was read, and whether there is one. A nil turn has none.
-func (t *Turn) Step(id string) (result []byte, done bool) {
-	if t == nil {
+// Step returns the result of a step as it was stored when the turn was read, and whether there is one.
+func (c *Call) Step(id string) (result []byte, done bool) {
+	if c == nil {
 		return nil, false
 	}
-	key := t.Key.Private(events.RecordStep, subjects.Token(id))
-	for i := range t.Records {
-		if r := &t.Records[i]; r.Key == key && r.Err == nil {
+	key := c.Key.Private(events.RecordStep, subjects.Token(id))
+	for _, r := range c.records {
+		if r.Key == key && r.Err == nil {
 			return r.Data, true
 		}
 	}
@@ -251,7 +259,7 @@ func (t *Turn) Step(id string) (result []byte, done bool) {
 }
 
 // StepResult reads the stored result of a step from the leader, and reports whether there is one. A run that calls
-// [Turn.Step] of the turn that it took over first, and then this, never repeats a step whose result was stored before the
+// [Call.Step] of the turn that it took over first, and then this, never repeats a step whose result was stored before the
 // run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
 	found, err := j.lastOf(ctx, []string{h.Key.Private(events.RecordStep, subjects.Token(id))})

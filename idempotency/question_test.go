@@ -80,7 +80,7 @@ func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempoten
 
 func parks(t *testing.T, s idempotency.Store, h *idempotency.Hold, open ...string) bool {
 	t.Helper()
-	parked, err := newJournal(s).Park(t.Context(), h, open, []byte(`"state"`))
+	parked, err := newJournal(s).Park(t.Context(), h, idempotency.AskedBy(key, open...), []byte(`"state"`))
 	require.NoError(t, err)
 	return parked
 }
@@ -130,7 +130,7 @@ func Example() {
 	approve := idempotency.Question{ID: "approve", Digest: "d1", Event: []byte(`{"type":"chat.tool_call"}`)}
 	reply, _ := first.Ask(ctx, hold, approve)
 	fmt.Println("open:", reply.Outcome == idempotency.Open)
-	parked, _ := first.Park(ctx, &hold, []string{"approve"}, []byte(`"the arguments"`))
+	parked, _ := first.Park(ctx, &hold, idempotency.AskedBy(key, "approve"), []byte(`"the arguments"`))
 	fmt.Println("parked, message acknowledged:", parked)
 
 	// The answer comes to another worker.

@@ -15,7 +15,7 @@ import (
 // read shows a record that this worker knows of. The other reads are of single records by their names, which cost the
 // server less than to list the records of a turn.
 
-// Load reads a turn from the leader.
+// Load reads a turn from the leader, by the key of any of its calls.
 func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
 	return Load(ctx, j.store, key)
 }
@@ -28,6 +28,7 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 
 // load is Load for a caller that knows records of the turn, see [Store].
 func load(ctx context.Context, s Store, key subjects.Key, known []Record) (*Turn, error) {
+	key = key.OfTurn()
 	records, err := s.Scan(ctx, key, known)
 	if errors.Is(err, ErrTooMany) {
 		return loadNamed(ctx, s, key)
@@ -71,8 +72,9 @@ func (t *Turn) holds(seq uint64) bool {
 	return seq == 0 || slices.ContainsFunc(t.Records, func(r Record) bool { return r.Seq == seq })
 }
 
-// LoadEnds reads from the leader whether and how a call has ended: its claim, its response and its cancel, nothing else.
+// LoadEnds reads from the leader whether and how a turn has ended: its claim, its response and its cancel, nothing else.
 func LoadEnds(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
+	key = key.OfTurn()
 	found, err := s.LastOf(ctx, []string{key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel)})
 	if err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (j *Journal) AnswerStored(ctx context.Context, key subjects.Key, id string,
 // currentRecord returns a record of a turn by its name, as the leader knows it; nil if there is none, or only one of an
 // earlier generation.
 func (j *Journal) currentRecord(ctx context.Context, key subjects.Key, name string) (*Record, error) {
-	found, err := j.store.LastOf(ctx, []string{key.Public(events.RecordCall), name})
+	found, err := j.store.LastOf(ctx, []string{key.OfTurn().Public(events.RecordCall), name})
 	if err != nil || found[1] == nil || found[1].Former(generationOf(found[0])) {
 		return nil, err
 	}

@@ -33,9 +33,9 @@ type Store interface {
 	// LastOf returns the record under each key, as Last does, nil where there is none. They may be read at the same
 	// time, in any order.
 	LastOf(ctx context.Context, keys []string) ([]*Record, error)
-	// Scan returns all records of a call, as the leader knows them, in the order of their sequences. A cancel may
+	// Scan returns all records of a turn except its reuse records, as the leader knows them, in the order of their sequences. A cancel may
 	// precede the claim. Known are records of an earlier scan, nil for none: those that never change need not be
-	// read again. It fails with ErrTooMany for a call with more records than one read returns, and with ErrStale
+	// read again. It fails with ErrTooMany for a turn with more records than one read returns, and with ErrStale
 	// if records that are listed are repeatedly not found.
 	Scan(ctx context.Context, key subjects.Key, known []Record) ([]Record, error)
 	// Erase removes the data of a record that was read and marks it as [Erased]. Erasing it again is not an error.

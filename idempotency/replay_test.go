@@ -152,7 +152,7 @@ func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 		case "taken":
 			requireCode(t, events.CodeStateCorrupt, j.Take(t.Context(), h, "q"))
 		case "park":
-			_, err = j.Park(t.Context(), &h, []string{"q"}, nil)
+			_, err = j.Park(t.Context(), &h, idempotency.AskedBy(key, "q"), nil)
 			require.ErrorIs(t, err, idempotency.ErrLost)
 		}
 		require.Equal(t, events.CodeStateCorrupt, decide(t, s, claim("replay", 1, 2)).Code, kind)

@@ -41,15 +41,15 @@ func (h *Hold) has(r *Record) bool { return r != nil && !r.Former(h.Claim) }
 
 // currentRecords removes the records of an earlier generation.
 func currentRecords(records []Record) []Record {
-	at := slices.IndexFunc(records, isKind(events.RecordCall))
-	if at < 0 || at == 0 && !slices.ContainsFunc(records, isKind(events.RecordCancel)) {
+	at := slices.IndexFunc(records, isOfTurn(events.RecordCall))
+	if at < 0 || at == 0 && !slices.ContainsFunc(records, isCancel) {
 		return records
 	}
 	var response *Record
-	if n := slices.IndexFunc(records, isKind(events.RecordResponse)); n >= 0 {
+	if n := slices.IndexFunc(records, isOfTurn(events.RecordResponse)); n >= 0 {
 		response = &records[n]
 	}
-	call, isCancel := &records[at], isKind(events.RecordCancel)
+	call := &records[at]
 	claim := generationOf(call)
 	life := make([]Record, 0, len(records))
 	for _, r := range records {

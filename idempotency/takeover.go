@@ -87,7 +87,7 @@ func (j *Journal) beginEpoch(ctx context.Context, c Claim, hold Hold, t *Turn) (
 		d.Code = events.CodeCancelled
 	case t.Cancel != nil, !reenterable(hold.Effect): // unsafe: the manifests have changed while the turn was parked
 		d.Code = endOf(t)
-	case hold.Effect == string(events.EffectReplay) && !t.mayReplay(hold.Nonce):
+	case hold.Effect == string(events.EffectReplay) && !t.mayReplay(&t.Call, hold.Nonce):
 		d.Code = endOf(t)
 	default:
 		d.Action = Run
@@ -166,12 +166,19 @@ func stricter(claimed, today string) string {
 // Stricter reports whether an effect allows less than the one under which the turn is held.
 func (h *Hold) Stricter(effect string) bool { return stricter(h.Effect, effect) != h.Effect }
 
-// sealed counts the epochs that a takeover has sealed. An epoch that was woken or parked does not count, even if its owner died
-// after that, so questions may continue a turn any number of times.
+// sealed counts the epochs that a takeover has sealed since the last step of a program ended: a long program may have many
+// owners, one step may not. An epoch that was woken or parked does not count, even if its owner died after that, so questions
+// may continue a turn any number of times.
 func (t *Turn) sealed() int {
+	var since uint64
+	for _, c := range t.calls {
+		if c.Response != nil {
+			since = max(since, c.Response.Seq)
+		}
+	}
 	n := 0
 	for _, r := range t.parks {
-		if r.Meta.Outcome == ParkSealed {
+		if r.Meta.Outcome == ParkSealed && r.Seq > since {
 			n++
 		}
 	}
@@ -187,14 +194,14 @@ func (t *Turn) sealed() int {
 //   - neither: the code after a may have done anything, since b was asked before a was answered. The turn ends as
 //     interrupted, although b is open.
 
-// mayReplay reports whether a tool with effect replay may be entered by a run, given by its nonce.
-func (t *Turn) mayReplay(run string) bool {
+// mayReplay reports whether the tool of a call with effect replay may be entered by a run, given by its nonce.
+func (t *Turn) mayReplay(c *Call, run string) bool {
 	waits := false
-	for _, q := range t.questions {
+	for _, q := range c.questions {
 		switch {
 		case q.Taken == nil:
 			waits = waits || q.Ask != nil
-		case t.passed(q.Taken, run):
+		case t.passed(c, q.Taken, run):
 			return false
 		}
 	}
@@ -204,11 +211,11 @@ func (t *Turn) mayReplay(run string) bool {
 // passed reports whether the code after an answer must not run in a run (given by its nonce) because it may have run in the
 // earlier run that has taken the answer. Another question that is open now makes it safe: the earlier run can have come no
 // further than to that. A question whose answer the given run has taken counts as open, since no other run has the answer.
-func (t *Turn) passed(taken *Record, run string) bool {
+func (t *Turn) passed(c *Call, taken *Record, run string) bool {
 	parked := slices.ContainsFunc(t.parks, func(p *Record) bool {
 		return p.Meta.Outcome == ParkParked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq
 	})
-	for _, q := range t.questions {
+	for _, q := range c.questions {
 		open := q.Ask != nil && (q.Taken == nil || q.Taken.Meta.Nonce == run)
 		if open && (parked || q.Ask.Seq > taken.Seq) {
 			return false

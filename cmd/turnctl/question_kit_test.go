@@ -113,7 +113,7 @@ func (a *asker) answer(id oneturn.TurnID, name string) {
 func (a *asker) park(id oneturn.TurnID, open ...string) {
 	a.Helper()
 	h := a.holds[id]
-	parked, err := a.journal.Park(a.Context(), &h, open, json.RawMessage(`{}`))
+	parked, err := a.journal.Park(a.Context(), &h, idempotency.AskedBy(h.Key, open...), json.RawMessage(`{}`))
 	require.NoError(a, err)
 	require.True(a, parked)
 }

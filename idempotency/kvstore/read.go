@@ -109,7 +109,7 @@ const maxScans = 3
 
 // scan is one try of Scan. It reports whether all records that were listed are found.
 func (s *Store) scan(ctx context.Context, key subjects.Key, known []idempotency.Record) (found []idempotency.Record, complete bool, err error) {
-	names, err := s.names(ctx, key.Records())
+	names, err := s.names(ctx, key.TurnRecords())
 	if err != nil {
 		return nil, false, err
 	}
@@ -123,7 +123,8 @@ func (s *Store) scan(ctx context.Context, key subjects.Key, known []idempotency.
 	}
 	unread := make([]string, 0, len(names))
 	for name := range names {
-		if key, ok := s.space.JournalKeyOf(name); ok {
+		key, _ := s.space.JournalKeyOf(name)
+		if k, ok := subjects.ParseKey(key); ok && k.Call != subjects.Absent { // those are of the turn key
 			unread = append(unread, key)
 		}
 	}

@@ -19,6 +19,14 @@ const (
 	Heartbeat     = "heartbeat"      // renews the lease of a message; drop_req: it is lost on its way
 )
 
+// Points of a turn whose tool is a program.
+const (
+	AfterProgram      = "after_program"       // the program is stored, no step is called
+	AfterStepCall     = "after_step_call"     // a step is called, its tool is not entered
+	AfterStep         = "after_step"          // the tool of a step has returned, nothing is stored of it
+	AfterStepResponse = "after_step_response" // the response of a step is stored
+)
+
 // Points of a turn whose tool asks people, in the order in which it reaches them.
 const (
 	BeforeAsk      = "before_ask"      // the tool asks, nothing is stored of it

@@ -185,11 +185,14 @@ func TestFailureOfThePlannerEndsThePlanningWithItsCode(t *testing.T) {
 	}
 }
 
-func TestPlannedProgramIsNotPlannedAgainWhileItRuns(t *testing.T) {
+func TestPromptIsRefusedWithoutPlannerAndInsideOfPlannedPrograms(t *testing.T) {
 	t.Parallel()
-	err := planner.Recursion(flow.KindOrchestration)
-	require.Equal(t, flow.ReasonPlannerRecursion, reasonOf(t, err))
-	require.Contains(t, err.Feedback(), "/prompt: a program that a planner wrote cannot be planned again")
+	for _, reason := range []string{flow.ReasonPlannerDisabled, flow.ReasonPlannerRecursion} {
+		err := planner.Refused(flow.KindOrchestration, reason)
+		require.Equal(t, reason, reasonOf(t, err))
+		require.Contains(t, err.Error(), "instead of")
+		require.Contains(t, err.Feedback(), "/prompt: ")
+	}
 }
 
 func TestStoredReplyIsBoundedAndCompilesAlike(t *testing.T) {

@@ -1,7 +1,9 @@
 // Package program connects programs (package flow) with manifests: it finds the tools that the steps of a program may
 // call, and compiles what a turn or a step gives to a tool of kind plan or orchestrate. A worker and `turnctl plan
-// check` use the same code, so that a check reports what a run would.
+// check` use the same code, so that a check reports what a run would. It also runs them; where their steps are stored is the matter
+// of its caller ([Steps]).
 //
 // tools.go: [Tools] are the tools of steps with their schemas. compile.go: [Compiler] reads the data of a turn or the
-// arguments of a step. check.go: [Check] is the dry run. planning.go: what a planner gets.
+// arguments of a step. check.go: [Check] is the dry run. runner.go: [Runner] runs a program, call by call. clock.go: [Clock]
+// bounds its time. started.go: the form in which it is stored and drawn.
 package program

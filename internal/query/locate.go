@@ -12,6 +12,7 @@ package query
 // [Lister.Locate] does all three by the names of records.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type Lister func(ctx context.Context, filter string) ([]subjects.Record, error)
 type Ref struct {
 	App, Chat string // tokens, or [idempotency.AnyToken]
 	Run       string // run id of the turn, "" if it is not known
-	Call      string // tool_call_id of the call
+	Call      string // tool_call_id of the turn's call
+	Step      string // token of the call in the turn, "" for the turn's own
 	Ask       string // token of the id of a question in the call, or [idempotency.AnyToken]
 }
 
@@ -38,6 +40,18 @@ type Ref struct {
 // question in it.
 func RefTo(of events.TurnID, call, ask string) *Ref {
 	return &Ref{App: subjects.Token(of.App), Chat: subjects.Token(of.Chat), Run: of.Run, Call: call, Ask: subjects.Token(ask)}
+}
+
+// Refs returns the references that the id may mean: the call of a turn, or a step of a program. Turn keys may contain what
+// separates the two, so there may be several; at most one has records.
+func (r *Ref) Refs() []*Ref {
+	all := []*Ref{r}
+	for callID, call := range events.StepIDs(r.Call) {
+		step := *r
+		step.Call, step.Step = callID, subjects.CallOf(call)
+		all = append(all, &step)
+	}
+	return all
 }
 
 // Exact returns the key that the id leads to without a search, and the turn key in the id; ok is false if a turn under
@@ -50,8 +64,11 @@ func (r *Ref) Exact() (key subjects.Key, turn string, ok bool) {
 
 // key returns the plain key of a turn.
 func (r *Ref) key(turn string) subjects.Key {
-	return subjects.Key{App: r.App, Chat: r.Chat, Turn: subjects.TurnToken(r.Run, turn), Call: subjects.SingleCall}
+	return subjects.Key{App: r.App, Chat: r.Chat, Turn: subjects.TurnToken(r.Run, turn), Call: r.call()}
 }
+
+// call is the token of the call in the turn.
+func (r *Ref) call() string { return cmp.Or(r.Step, subjects.SingleCall) }
 
 // Qualified reports whether the id may belong to a turn with a run id or under a reused key, and returns the turn key
 // in it.
@@ -68,6 +85,18 @@ func Claims(calls subjects.Key) string { return calls.Public(events.RecordCall) 
 // any. Where the id leads to the turn, nothing else is listed. It fails with [idempotency.ErrTooMany] where that leaves
 // over 10,000 records to check.
 func (list Lister) Locate(ctx context.Context, r *Ref, filter func(calls subjects.Key) string) ([]subjects.Record, error) {
+	var found []subjects.Record
+	for _, ref := range r.Refs() {
+		more, err := list.locate(ctx, ref, filter)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+func (list Lister) locate(ctx context.Context, r *Ref, filter func(calls subjects.Key) string) ([]subjects.Record, error) {
 	exact, err := list.exact(ctx, r, filter)
 	if err != nil || len(exact) > 0 && r.Chat != idempotency.AnyToken {
 		return exact, err
@@ -125,7 +154,9 @@ func (list Lister) Search(ctx context.Context, r *Ref, filter func(calls subject
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(name subjects.Record) bool { return events.QualifiedCallID(turn, name.Turn) != r.Call }), nil
+	return slices.DeleteFunc(all, func(name subjects.Record) bool {
+		return events.QualifiedCallID(turn, name.Turn) != r.Call || name.Call != r.call()
+	}), nil
 }
 
 // Asking returns the calls of the chat that have the id and have asked the question.

@@ -28,6 +28,7 @@
 //
 //   - turn.go: the turn that a run works on, and its message. registry.go: the runs of the process, their
 //     configuration and budgets.
+//   - shared.go: what the runs of a turn share. step.go: the runs of the steps of a program.
 //   - run.go: one run and its end. write_context.go: which context its writes use. invocation.go: what the engine gets, and the
 //     wait for a limit. binding_to_engine.go: the tool, call and arguments of a binding, also for turnctl call and prompts.
 //   - host.go: what a tool can do. interaction.go: how questions and surfaces are displayed. progress.go: progress events.

@@ -48,6 +48,10 @@ func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []
 }
 
 // Object implements [store.BlobStore].
+func (blobs) Value(_ context.Context, _ subjects.Key, _ string, stored any) (any, error) {
+	return stored, nil
+}
+
 func (blobs) Object(_ context.Context, _ subjects.Key, _ string, stored any) (map[string]any, error) {
 	object, ok := stored.(map[string]any)
 	if !ok {

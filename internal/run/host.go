@@ -72,7 +72,7 @@ func (h *host) Ask(ctx context.Context, asks tools.Question) (tools.Answer, erro
 
 // stopped returns why a call whose context has ended has to return.
 func (h *host) stopped(ctx context.Context) error {
-	if err := h.run.closed(h); err != nil {
+	if err := h.run.refuses(h); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
@@ -147,7 +147,7 @@ func (h *host) StepResult(ctx context.Context, name string) (result json.RawMess
 		return nil, false, err
 	}
 	err = r.do(h, func(hold idempotency.Hold) error {
-		if result, done = r.before.Step(name); done {
+		if result, done = r.before.CallOf(r.t.Key).Step(name); done {
 			return nil
 		}
 		return r.classify(r.persist(func(ctx context.Context) (err error) {

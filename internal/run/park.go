@@ -3,10 +3,12 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -21,35 +23,43 @@ import (
 // parks immediately otherwise.
 const parkRetry = 20 * time.Millisecond
 
-// parkable reports whether the run may end while its turn continues.
-func (r *Run) parkable() bool {
+// reenterable reports whether the tool may be entered again, so that its run may end while the turn continues.
+func (r *Run) reenterable() bool {
 	return r.effect != "" && r.effect != string(bindings.EffectUnsafe)
 }
 
-// beginWait releases the slot of a run that begins to wait for people, and sets the time to park. The mutex is held.
-func (r *Run) beginWait() {
-	w, g := &r.questions, r.reg
-	if w.counted = r.parkable(); w.counted {
+// beginWait releases the slot of a turn that begins to wait for people, and sets the time to park. The mutex is held.
+func (s *shared) beginWait() {
+	w, r := &s.waiting, s.root
+	g := r.reg
+	if w.counted = s.parkable(); w.counted {
 		n := g.parkable.Add(1)
 		w.overLimit = n > g.mayWait()
 	} else {
-		g.warnUnsafe(r.t)
+		for _, call := range s.calls {
+			if !call.reenterable() && call.questions.displayed > 0 {
+				g.warnUnsafe(call.t)
+			}
+		}
 	}
 	if !w.overLimit && r.t.Message.Slot != nil {
 		w.slotReleased = true
 		r.t.Message.Slot.Release()
 		r.cfg.Metrics.InFlight.Dec()
 	}
+	for _, f := range s.onWait {
+		f(true)
+	}
 	delay := r.cfg.ParkAfter
-	if r.parksNow() {
+	if s.parksNow() {
 		delay = 0
 	}
 	w.timer = r.cfg.Timing.AfterFunc(delay, r.park)
 }
 
-// endWait gives a run its slot again that does not wait for people any more. The mutex is held.
-func (r *Run) endWait() {
-	w := &r.questions
+// endWait gives a turn its slot again that does not wait for people any more. The mutex is held.
+func (s *shared) endWait() {
+	w, r := &s.waiting, s.root
 	w.timer.Stop()
 	if w.slotReleased {
 		w.slotReleased = false
@@ -60,7 +70,9 @@ func (r *Run) endWait() {
 		w.counted = false
 		r.reg.parkable.Add(-1)
 	}
-	r.freePlace()
+	for _, f := range s.onWait {
+		f(false)
+	}
 }
 
 // reserve takes a place for a run that is about to ask and must not be parked: it keeps its message as long as people
@@ -69,7 +81,7 @@ func (r *Run) reserve() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := &r.questions
-	if !w.reserved && !r.parkable() {
+	if !w.reserved && !r.reenterable() {
 		if !r.reg.unparkable.Take(r.t.Key.App) {
 			r.reg.warn(r.t, "a question is refused: the worker keeps the maximum number of turns of the tenant in memory",
 				"app", throttle.Cut(r.t.App), "chat", throttle.Cut(r.t.Chat), "turn", throttle.Cut(r.t.CallID))
@@ -100,14 +112,14 @@ func (r *Run) freePlace() {
 	}
 }
 
-// parksNow reports whether a run that waits parks without waiting any longer.
-func (r *Run) parksNow() bool {
-	return r.parkable() && (r.questions.overLimit || r.reg.draining.Load())
+// parksNow reports whether a turn that waits parks without waiting any longer. The mutex is held.
+func (s *shared) parksNow() bool {
+	return s.parkable() && (s.waiting.overLimit || s.root.reg.draining.Load())
 }
 
-// park ends the run if it only waits, and has done so for long enough.
+// park ends the runs of a turn if they only wait, and have done so for long enough. It is called for the turn's own run.
 func (r *Run) park() {
-	if !r.parkable() { // the gate may be held for as long as the server is away
+	if !r.mayBeParked() { // the gate may be held for as long as the server is away
 		r.mayPark()
 		return
 	}
@@ -123,14 +135,10 @@ func (r *Run) park() {
 		r.cannotPark(err)
 		return
 	}
-	ids := make([]string, len(open))
-	for i, q := range open {
-		ids[i] = q.ID
-	}
-	slices.Sort(ids)
+	slices.SortFunc(open, func(a, b idempotency.QuestionRef) int { return strings.Compare(a.String(), b.String()) })
 	r.hit(failpoint.BeforePark)
 	hold := r.hold
-	parked, err := r.cfg.Journal.Park(ctx, &hold, ids, state)
+	parked, err := r.cfg.Journal.Park(ctx, &hold, open, state)
 	r.setHold(hold)
 	switch {
 	case Unstorable(err):
@@ -140,11 +148,11 @@ func (r *Run) park() {
 	case parked:
 		r.hit(failpoint.AfterPark)
 		r.cfg.Metrics.Parked.Inc()
-		r.cfg.Logger.With(r.t.Attrs()...).Debug("parked", "questions", len(ids), "epoch", r.hold.Epoch)
+		r.cfg.Logger.With(r.t.Attrs()...).Debug("parked", "questions", len(open), "epoch", r.hold.Epoch)
 		r.announce()
 		_ = r.end(tools.ErrParked)
 	default: // answered meanwhile
-		r.notify("")
+		r.notifyAll()
 		r.parkIn(max(r.cfg.ParkAfter, parkRetry))
 	}
 }
@@ -155,44 +163,64 @@ func (r *Run) cannotPark(err error) {
 	r.parkIn(max(r.cfg.ParkAfter, firstPoll))
 }
 
-// mayPark returns the open questions if the run has to park now. Otherwise it sets the timer.
-func (r *Run) mayPark() []*question {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := &r.questions
-	if r.over != nil || w.displayed == 0 {
+// mayBeParked is parkable for a caller without the mutex.
+func (s *shared) mayBeParked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parkable()
+}
+
+// mayPark returns the open questions if the turn has to be parked now. Otherwise it sets the timer.
+func (s *shared) mayPark() []idempotency.QuestionRef {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &s.waiting
+	if s.over != nil || !s.waits {
 		return nil
 	}
-	if quiet := r.cfg.ParkAfter - time.Since(w.touched); quiet > 0 && !r.parksNow() {
+	if quiet := s.root.cfg.ParkAfter - time.Since(w.touched); quiet > 0 && !s.parksNow() {
 		w.timer.Reset(quiet)
 		return nil
 	}
-	if !r.parkable() {
-		r.announceWaiting()
+	if !s.parkable() {
+		s.root.announceWaiting()
 		return nil
 	}
-	for _, since := range r.host.steps { // a step that has begun is better finished
-		if left := r.stepTime() - time.Since(since); left > 0 {
-			w.timer.Reset(min(left, firstPoll))
+	var open []idempotency.QuestionRef
+	for _, call := range s.calls {
+		later := call.parksLater()
+		if later > 0 {
+			w.timer.Reset(later)
 			return nil
 		}
-	}
-	var open []*question
-	for _, q := range w.waiting {
-		if !q.displayed {
-			continue
+		for _, q := range call.questions.waiting {
+			if q.displayed {
+				open = append(open, idempotency.QuestionRef{Call: call.t.Key.Call, Token: q.token})
+			}
 		}
-		if q.notified { // its answer may be stored already: reading it saves parking and a takeover
-			w.timer.Reset(parkRetry)
-			return nil
-		}
-		if r.needsSchedule(q) { // a parked turn would not learn that the time is over
-			w.timer.Reset(firstPoll)
-			return nil
-		}
-		open = append(open, q)
 	}
 	return open
+}
+
+// parksLater returns how long the call of a turn that waits keeps it from being parked. The mutex is held.
+func (r *Run) parksLater() time.Duration {
+	if r.host != nil {
+		for _, since := range r.host.steps { // a step that has begun is better finished
+			if left := r.stepTime() - time.Since(since); left > 0 {
+				return min(left, firstPoll)
+			}
+		}
+	}
+	for _, q := range r.questions.waiting {
+		switch {
+		case !q.displayed:
+		case q.notified: // its answer may be stored already: reading it saves parking and a takeover
+			return parkRetry
+		case r.needsSchedule(q): // a parked turn would not learn that the time is over
+			return firstPoll
+		}
+	}
+	return 0
 }
 
 // stepTime is how long a named step may keep the run from parking.
@@ -210,8 +238,8 @@ func (r *Run) parkIn(d time.Duration) {
 	if r.parksNow() {
 		d = parkRetry
 	}
-	if r.questions.displayed > 0 {
-		r.questions.timer.Reset(d)
+	if r.waits {
+		r.waiting.timer.Reset(d)
 	}
 }
 
@@ -223,8 +251,8 @@ func (r *Run) announce() {
 
 // announceWaiting publishes once that the turn waits for people. The mutex is held.
 func (r *Run) announceWaiting() {
-	if !r.questions.announced {
-		r.questions.announced = true
+	if !r.waiting.announced {
+		r.waiting.announced = true
 		r.reg.Complete(r.t, events.RunWaits, events.ReasonAwaitingInput)
 	}
 }

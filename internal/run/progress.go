@@ -25,7 +25,7 @@ func (h *host) Progress(ctx context.Context, p tools.Progress) error {
 		return h.stopped(ctx)
 	}
 	r := h.run
-	if err := r.closed(h); err != nil {
+	if err := r.refuses(h); err != nil {
 		return err
 	}
 	event, err := r.progressEvent(p)

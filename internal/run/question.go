@@ -91,10 +91,7 @@ func (g *Registry) decodeSchema(schema []byte) (any, error) {
 
 // earlierState is what the journal held of a question when the run began.
 func (r *Run) earlierState(id string) idempotency.QuestionState {
-	if r.before == nil {
-		return idempotency.QuestionState{}
-	}
-	q, _ := r.before.Question(id)
+	q, _ := r.before.CallOf(r.t.Key).Question(id)
 	return q
 }
 

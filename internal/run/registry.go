@@ -120,7 +120,10 @@ func (g *Registry) mayWait() int64 {
 func (g *Registry) Start(ctx context.Context, stop context.CancelCauseFunc, t *Turn, d idempotency.Decision, begun time.Time) *Run {
 	t.NoteSecrets(d)
 	t.Asked = d.Turn != nil && len(d.Turn.Questions()) > 0
-	r := &Run{reg: g, cfg: g.cfg, t: t, tool: ctx, stop: stop, before: d.Turn, begun: begun, hold: d.Hold, effect: d.Hold.Effect}
+	r := &Run{own: shared{hold: d.Hold, busy: 1}, reg: g, cfg: g.cfg, t: t, tool: ctx, stop: stop, before: d.Turn, begun: begun, effect: d.Hold.Effect, busyNow: true}
+	r.shared = &r.own
+	r.root, r.only[0] = r, r
+	r.calls = r.only[:]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.runs[t.Name] = r
@@ -177,8 +180,8 @@ func (g *Registry) Drain() {
 	g.draining.Store(true)
 	for _, r := range g.all() {
 		r.mu.Lock()
-		if r.questions.displayed > 0 {
-			r.questions.timer.Reset(0)
+		if r.waits {
+			r.waiting.timer.Reset(0)
 		}
 		r.mu.Unlock()
 	}

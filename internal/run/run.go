@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -19,11 +18,12 @@ import (
 // writes to the journal.
 
 // Run is one run of a tool in this process, and what its attempts share. Each attempt gets a new [tools.Host]. A
-// tool that does not use its host costs no more than the struct.
-//
-// Whatever a host does in the journal holds gate for reading. Parking holds it for writing: the state that is parked
-// does not change meanwhile, and afterwards the run is over.
+// tool that does not use its host costs no more than the struct. The steps of a program have a run each, which share the hold
+// and the parking of their turn.
 type Run struct {
+	*shared
+	own shared // of the turn's own call; the runs of steps have the one of their turn
+
 	reg    *Registry
 	cfg    *Config
 	t      *Turn
@@ -34,13 +34,13 @@ type Run struct {
 	first  host              // of the first attempt
 	effect string            // of the tool, as the claim pinned it
 
-	secrets redact.SecretAnswers // knows the secret answers that the tool has received
+	// onQuestion is called when a step begins to wait for people, nil for the turn's own call. The runner of the program may
+	// start another step then, so it decides by [Run.Rest] whether the step still counts as busy.
+	onQuestion func()
 
-	gate sync.RWMutex
-	hold idempotency.Hold // written under gate and mu, read under either
-
-	mu        sync.Mutex
-	over      error             // why the hosts of the run refuse to do anything, nil while they do not
+	// Guarded by mu.
+	closed    bool              // its tool has returned
+	busyNow   bool              // it counts as busy
 	host      *host             // of the current attempt
 	names     *idempotency.Kept // questions, surfaces and steps of all runs of the call, nil until they are needed
 	vars      map[string]any    // context variables that were read for the tool, nil if none were
@@ -62,7 +62,7 @@ func (r *Run) Host(clock *engine.Clock) tools.Host {
 		next = &host{}
 	}
 	next.run, next.clock = r, clock
-	next.guard = redactingHost{Host: next, cfg: r.cfg, t: r.t, scrub: &r.secrets}
+	next.guard = redactingHost{Host: next, cfg: r.cfg, t: r.t, root: r.root.t, scrub: &r.secrets}
 	r.host = next
 	return &next.guard
 }
@@ -70,11 +70,19 @@ func (r *Run) Host(clock *engine.Clock) tools.Host {
 // Secrets returns what redacts the secret answers that the tool has received.
 func (r *Run) Secrets() *redact.SecretAnswers { return &r.secrets }
 
-// Hold returns the current hold of the run on its turn.
+// Hold returns the current hold of the run on its call.
 func (r *Run) Hold() idempotency.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hold
+	return r.callHold()
+}
+
+// callHold is Hold for a caller that has the gate or the mutex.
+func (r *Run) callHold() idempotency.Hold {
+	if r == r.root {
+		return r.hold
+	}
+	return r.hold.ForStep(r.t.Key.Call, r.effect)
 }
 
 // setHold sets the hold. The gate is held.
@@ -99,33 +107,34 @@ func (r *Run) Close() (hold idempotency.Hold, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why = r.over
-	if why == nil {
+	r.closed = true
+	if why == nil && r == r.root {
 		r.over = errRunOver
 	}
 	r.abandonQuestions()
 	r.progress.close(r)
 	if r.questions.asked {
-		r.t.Asked = true
+		r.t.Asked, r.root.t.Asked = true, true
 	}
-	return r.hold, why
+	return r.callHold(), why
 }
 
-// end ends the run and its tool, unless the run has ended, and returns why it has.
+// end ends all runs of the turn and their tools, unless they have ended, and returns why they have.
 func (r *Run) end(why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over == nil {
 		r.over = why
-		r.stop(why)
+		r.root.stop(why)
 	}
 	return r.over
 }
 
-// closed returns why a host refuses to do anything, nil while it does not.
-func (r *Run) closed(h *host) error {
+// refuses returns why a host refuses to do anything, nil while it does not.
+func (r *Run) refuses(h *host) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over == nil && r.host != h {
+	if r.over == nil && (r.closed || r.host != h) {
 		return errRunOver
 	}
 	return r.over
@@ -136,25 +145,25 @@ func (r *Run) closed(h *host) error {
 func (r *Run) do(h *host, op func(hold idempotency.Hold) error) error {
 	r.gate.RLock()
 	defer r.gate.RUnlock()
-	if err := r.closed(h); err != nil {
+	if err := r.refuses(h); err != nil {
 		return err
 	}
 	r.touch()
 	defer r.touch()
-	return op(r.hold)
+	return op(r.callHold())
 }
 
 // touch notes that the host is used.
 func (r *Run) touch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.questions.touched = time.Now()
+	r.waiting.touched = time.Now()
 }
 
 // usedNames returns the questions, surfaces and steps of all runs and attempts of the call. The mutex is held.
 func (r *Run) usedNames() *idempotency.Kept {
 	if r.names == nil {
-		r.names = r.before.Kept()
+		r.names = r.before.CallOf(r.t.Key).Kept()
 	}
 	return r.names
 }

@@ -23,6 +23,7 @@ type redactingHost struct {
 
 	cfg   *Config
 	t     *Turn
+	root  *Turn // of the turn's own call
 	scrub *redact.SecretAnswers
 }
 
@@ -49,7 +50,7 @@ func (h *redactingHost) Ask(ctx context.Context, q tools.Question) (tools.Answer
 		if err := h.cfg.SecretKeys.Ready(); err != nil {
 			return tools.Answer{}, err
 		}
-		h.t.Secret.Store(true)
+		h.root.Secret.Store(true)
 	}
 	if s := h.scrub; s.Active() {
 		q.Name, q.Tool, q.Component, q.Display = s.Text(q.Name), s.Text(q.Tool), s.Text(q.Component), s.Text(q.Display)
@@ -97,7 +98,7 @@ func (h *redactingHost) StoreStep(ctx context.Context, name string, result json.
 		if err != nil {
 			return nil, err
 		}
-		h.t.Secret.Store(true)
+		h.root.Secret.Store(true)
 		result = sealed
 	}
 	stored, err := h.Host.StoreStep(ctx, plain, result)

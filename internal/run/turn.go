@@ -27,6 +27,10 @@ type Turn struct {
 	Name   string // Key in its written form
 	CallID string // tool_call_id of the call
 
+	// Of a step of a program: the tool_call_id of the program's call and of the step, and how many programs it is in.
+	Program, Step string
+	Depth         int
+
 	Binding *bindings.Binding // nil if the turn was rejected before its binding was found
 	Tool    tools.Invoker
 	Effect  bindings.Effect // of the tool: as the binding specifies, or as the tool itself reports
@@ -94,6 +98,7 @@ func (t *Turn) interactionEvent(id string) *events.ToolCall {
 	return &events.ToolCall{
 		ID: full, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: full, CallID: full, Corr: full, WorkflowName: t.Workflow, UserID: t.UserID,
+		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -34,16 +35,10 @@ const (
 type openQuestions struct {
 	waiting   map[string]*question // by token
 	displayed int                  // questions that are stored, and so displayed
-	touched   time.Time            // when the host was used last
-	timer     Timer                // of the next attempt to park
 	asked     bool                 // the run has come to a question
-	announced bool                 // frontends know that the turn waits
-	counted   bool                 // the run is one of those that wait and can be parked
 
-	reserved     bool // it has a place among the runs that must not be parked
-	askCalls     int  // calls of ask that have not returned
-	slotReleased bool // it does not use its slot
-	overLimit    bool // too many runs wait: it parks immediately
+	reserved bool // it has a place among the runs that must not be parked
+	askCalls int  // calls of ask that have not returned
 }
 
 // ask stores and displays a question, unless an earlier run has. A reply that is there already is taken.
@@ -124,7 +119,7 @@ func (r *Run) abandonQuestion(ctx context.Context, h *host, q *question) error {
 // readReply reads how a question was decided, and takes the reply if there is one. The read does not hold
 // the gate: it may last as long as the server is away, and decides nothing.
 func (r *Run) readReply(ctx context.Context, h *host, q *question) (reply idempotency.Reply, err error) {
-	if err := r.closed(h); err != nil {
+	if err := r.refuses(h); err != nil {
 		return reply, err
 	}
 	r.markRead(q)
@@ -211,9 +206,14 @@ func (r *Run) opened(q *question) {
 	}
 	q.displayed = true
 	r.cfg.Metrics.Open.Inc()
-	if w.displayed++; w.displayed == 1 {
-		r.beginWait()
+	if w.displayed++; w.displayed > 1 {
+		return
 	}
+	if r.onQuestion != nil { // a step of a program: its runner decides
+		r.onQuestion()
+		return
+	}
+	r.isBusy(false)
 }
 
 // closeQuestion notes that nothing in this process waits for a question any more, and its outcome.
@@ -231,7 +231,7 @@ func (r *Run) noteClosed(q *question, outcome string) {
 	w := &r.questions
 	switch {
 	case outcome != outcomeLeft:
-		w.announced = false // the tool continues, and may wait again
+		r.waiting.announced = false // the tool continues, and may wait again
 	case errors.Is(r.over, tools.ErrParked):
 		outcome = outcomeParked
 	}
@@ -241,7 +241,8 @@ func (r *Run) noteClosed(q *question, outcome string) {
 	}
 	r.cfg.Metrics.Open.Dec()
 	if w.displayed--; w.displayed == 0 {
-		r.endWait()
+		r.isBusy(true)
+		r.freePlace()
 	}
 }
 
@@ -250,6 +251,16 @@ func (r *Run) abandonQuestions() {
 	for token, q := range r.questions.waiting {
 		delete(r.questions.waiting, token)
 		r.noteClosed(q, outcomeLeft)
+	}
+}
+
+// notifyAll has all runs of the turn read their questions.
+func (s *shared) notifyAll() {
+	s.mu.Lock()
+	calls := slices.Clone(s.calls)
+	s.mu.Unlock()
+	for _, r := range calls {
+		r.notify("")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // worker could reach the server: the journal decides.
 func (r *Run) leaseContext() context.Context {
 	held := r.t.Message.Held
-	if held.Err() == nil || r.parkable() {
+	if held.Err() == nil || r.reenterable() {
 		return held
 	}
 	return r.tool

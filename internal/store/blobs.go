@@ -42,6 +42,8 @@ type BlobStore interface {
 	// Object returns an object that a record of a kind holds under key, out of its blob if it is
 	// in one. Only the blob that Shrink has made for that record is read.
 	Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error)
+	// Value is Object for any JSON value.
+	Value(ctx context.Context, key subjects.Key, kind string, stored any) (any, error)
 }
 
 // Blobs is the object store of payloads that are too large for a record.

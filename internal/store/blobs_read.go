@@ -60,30 +60,39 @@ func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
 // a claim, for example.
 var ErrBlobGone = errors.New("the stored arguments are gone or damaged")
 
-// Object implements [BlobStore]. Data that merely looks like a blob is data.
+// Object implements [BlobStore].
 func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
-	object, ok := stored.(map[string]any)
+	value, err := b.Value(ctx, key, kind, stored)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := value.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%w: they are not a JSON object", ErrBlobGone)
+	}
+	return object, nil
+}
+
+// Value implements [BlobStore]. Data that merely looks like a blob is data.
+func (b *Blobs) Value(ctx context.Context, key subjects.Key, kind string, stored any) (value any, err error) {
+	object, ok := stored.(map[string]any)
+	if !ok {
+		return stored, nil
 	}
 	name, _ := object["$blob"].(string)
 	sum, _ := object["sha256"].(string)
 	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+kind, sum) {
 		return object, nil
 	}
-	err := b.Retries.Until(ctx, b.bucket, name, func() error {
+	err = b.Retries.Until(ctx, b.bucket, name, func() error {
 		data, err := b.get(ctx, name, sum)
 		if err != nil {
 			return err
 		}
-		tree, err := events.Decode(data)
-		if object, ok = tree.(map[string]any); !ok {
-			return fmt.Errorf("%w: blob %s is not a JSON object: %w", ErrBlobGone, name, err)
+		if value, err = events.Decode(data); err != nil {
+			return fmt.Errorf("%w: blob %s is not JSON: %w", ErrBlobGone, name, err)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return object, nil
+	return value, err
 }

@@ -184,7 +184,7 @@ func (l *lab) park(ctx context.Context, journal *idempotency.Journal, id events.
 		return err
 	}
 	hold := d.Hold
-	_, err = journal.Park(ctx, &hold, []string{"1"}, json.RawMessage(`{}`))
+	_, err = journal.Park(ctx, &hold, idempotency.AskedBy(hold.Key, "1"), json.RawMessage(`{}`))
 	return err
 }
 

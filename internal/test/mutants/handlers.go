@@ -71,8 +71,8 @@ func handlers() []Fault {
 			Name: "lost_lease_ends_wait", Breaks: "ends a run of an unsafe tool that waits for an answer when its lease is lost",
 			Edits: []Edit{{
 				File: "internal/run/write_context.go",
-				From: `if held.Err() == nil || r.parkable() {`,
-				To:   `if held.Err() == nil || r.parkable() || planted("lost_lease_ends_wait") {`,
+				From: `if held.Err() == nil || r.reenterable() {`,
+				To:   `if held.Err() == nil || r.reenterable() || planted("lost_lease_ends_wait") {`,
 			}},
 			CaughtBy: []string{Sim},
 		},

@@ -181,8 +181,8 @@ func questions() []Fault {
 				},
 				{
 					File: "idempotency/takeover.go",
-					From: `case t.passed(q.Taken, run):`,
-					To:   `case t.passed(q.Taken, run) && !planted("take_without_epoch"):`,
+					From: `case t.passed(c, q.Taken, run):`,
+					To:   `case t.passed(c, q.Taken, run) && !planted("take_without_epoch"):`,
 				},
 			},
 			CaughtBy: []string{Sim},

@@ -23,10 +23,6 @@ func (c *Case) run(ctx context.Context, folder string) (o *Observed, problems []
 		return nil, nil, err
 	}
 	defer s.Close()
-	if c.Entry == "check" {
-		o, err = s.check(ctx)
-		return o, nil, err
-	}
 	return s.run(ctx)
 }
 
@@ -82,7 +78,6 @@ func (s *session) replaceKilled(ctx context.Context) error {
 	if err != nil || !killed {
 		return err
 	}
-	s.kills++
 	s.worker, err = startWorker(ctx, s.folder, s.server.URL(), "")
 	return err
 }
@@ -128,7 +123,6 @@ func (s *session) observe(ctx context.Context) (*Observed, error) {
 	o := seen(s.journal.of(s.key()), entries, s.root)
 	if o.Response != nil {
 		o.Response = payloadFrom.Response
-		o.Response["payload"] = withoutTurn(o.Response["payload"], s.root)
 	}
 	s.models.observe(o)
 	if o.Context, err = contextOf(ctx, s.js, s.space, chat); err != nil {

@@ -32,7 +32,6 @@ const (
 	fileLedger    = "ledger"
 	fileLog       = "log"     // of the workers, JSON lines
 	fileMetrics   = "metrics" // of workers that ended by themselves
-	fileStrikes   = "strikes" // of failpoints
 	folderOfFlows = "workflows"
 )
 

@@ -77,6 +77,11 @@ func (blobs) Object(_ context.Context, _ subjects.Key, _ string, stored any) (ma
 	return args, nil
 }
 
+// Value implements [store.BlobStore].
+func (blobs) Value(_ context.Context, _ subjects.Key, _ string, stored any) (any, error) {
+	return stored, nil
+}
+
 // letters is the simulated store of dead letters.
 type letters struct{ w *world }
 

@@ -116,7 +116,7 @@ func (m *Memory) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Rec
 	defer m.mu.Unlock()
 	var found []idempotency.Record
 	for _, r := range m.records {
-		if of, ok := subjects.ParseKey(r.Key); ok && of.Key == key {
+		if of, ok := subjects.ParseKey(r.Key); ok && of.OfTurn() == key.OfTurn() && of.Call != subjects.Absent {
 			found = append(found, r)
 		}
 	}

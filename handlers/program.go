@@ -1,0 +1,330 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Step 7 of a turn whose tool is a program (a plan or an orchestration): runProgram runs its steps instead of one tool, and stores
+// the result as the response of the turn. The steps are in program_step.go, how a program ends in program_end.go.
+
+// programRun is one run of a program: of the turn itself, or of a step whose tool is a program again.
+type programRun struct {
+	h        *Handlers
+	turn     *turn    // whose steps these are
+	own      *turn    // the call whose tool the program is: the turn itself, or a step of it
+	run      *run.Run // of that call
+	d        idempotency.Decision
+	prefix   string // of the ids of its calls, "" or "outer#"
+	runner   *program.Runner
+	compiler *program.Compiler // with the manifests as they are when the run begins
+
+	mu    sync.Mutex
+	steps map[string]*step // that run, by call id
+	asked time.Time        // when the journal was read for a cancel, or a call began, last
+}
+
+// runProgram runs the program of a turn. A turn that was claimed before continues with what is stored of it.
+func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r := h.runs.Start(ctx, stop, &t.Turn, d, h.serverNow(t.m))
+	defer h.runs.Remove(r)
+	if h.cancelCopies.Has(t.Name, h.Now()) && h.cancelStored(t.m.Held, d.Hold) {
+		stop(errCancelled)
+	}
+	h.Metrics.InFlight.Inc()
+	clock := program.NewClock(ctx, t.Binding.Program.Limits.Timeout)
+	defer clock.End()
+	r.OnWait(clock.Pause)
+	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}}
+	begun := time.Now()
+	err := p.runStored(clock)
+	t.attempts, t.ran = 1, time.Since(begun)-clock.Paused()
+	h.Metrics.InFlight.Dec()
+	var hostErr error
+	if d.Hold, hostErr = r.Close(); hostErr != nil {
+		return h.endStopped(t, d, hostErr)
+	}
+	t.Hit(failpoint.AfterTool)
+	return h.endProgram(t, d, p, err)
+}
+
+// runStored stores the program, unless it is stored, and runs it.
+func (p *programRun) runStored(ctx context.Context) error {
+	stored, err := p.stored(ctx)
+	if err != nil {
+		return err
+	}
+	p.runner = p.newRunner(stored)
+	if p.runner.Ends, err = p.endsBefore(ctx, stored); err != nil {
+		return err
+	}
+	return p.runner.Run(ctx)
+}
+
+func (p *programRun) newRunner(stored *flow.Program) *program.Runner {
+	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: make(chan struct{}, 1)}
+}
+
+// stored returns the program as it is stored: what an earlier owner has stored, else the one that is compiled from the arguments of
+// the call. A program without steps is not stored.
+func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
+	var record *idempotency.Record
+	if before := p.d.Turn.CallOf(p.own.Key); before != nil {
+		record = before.Program
+	}
+	if record == nil {
+		compiled, _, err := p.compiler.Compile(p.own.args)
+		if err != nil || len(compiled.Steps) == 0 {
+			return compiled, err
+		}
+		event, err := p.startedEvent(ctx, compiled)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := p.h.Journal.StoreProgram(p.lease(), p.run.Hold(), event)
+		if err != nil {
+			return nil, err
+		}
+		p.own.Hit(failpoint.AfterProgram)
+		record = &stored
+	}
+	return p.decodeStarted(ctx, record)
+}
+
+func (p *programRun) depth() int { return max(p.own.Depth, 1) }
+
+// lease is the context of writes under the lease of the turn.
+func (p *programRun) lease() context.Context { return p.turn.m.Held }
+
+// endsBefore returns how the calls of the program have ended that have a response.
+func (p *programRun) endsBefore(ctx context.Context, stored *flow.Program) (map[string]program.End, error) {
+	ends := map[string]program.End{}
+	for _, call := range stored.Calls() {
+		c := p.d.Turn.CallOf(p.keyOf(call))
+		if c == nil || c.Response == nil {
+			continue
+		}
+		end, err := p.endOf(ctx, c.Called, c.Response)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.h.mergeMissing(p.lease(), ctx, p.turn.m, c.Response); err != nil {
+			return nil, err
+		}
+		ends[call.ID] = end
+	}
+	return ends, nil
+}
+
+// MayStart implements [program.Steps].
+func (p *programRun) MayStart(context.Context) error {
+	switch {
+	case p.run.Draining():
+		return ErrDraining
+	case !p.turn.m.Fresh():
+		return errNotFresh
+	}
+	p.mu.Lock()
+	long := !p.asked.IsZero() && time.Since(p.asked) > longRun
+	p.asked = time.Now()
+	p.mu.Unlock()
+	if !long {
+		return nil
+	}
+	cancelled, err := p.h.Journal.Cancelled(p.lease(), p.run.Hold())
+	if err == nil && cancelled {
+		err = errCancelled
+	}
+	return err
+}
+
+// errNotFresh stops a program whose message may have been redelivered to another worker: it calls no further step.
+var errNotFresh = errors.New("the message was not kept in progress: another worker may have it")
+
+// Ended implements [program.Steps].
+func (p *programRun) Ended(ctx context.Context, calls []*flow.Call) (map[string]program.End, error) {
+	keys := make([]subjects.Key, 0, len(calls))
+	for _, call := range calls {
+		keys = append(keys, p.keyOf(call))
+	}
+	responses, err := p.h.Journal.StepResponses(p.lease(), p.run.Hold(), keys...)
+	if err != nil {
+		return nil, err
+	}
+	ends := map[string]program.End{}
+	for i, response := range responses {
+		if response == nil {
+			continue
+		}
+		called, err := p.h.Journal.Called(p.lease(), keys[i])
+		if err != nil {
+			return nil, err
+		}
+		if ends[calls[i].ID], err = p.endOf(ctx, called, response); err != nil {
+			return nil, err
+		}
+	}
+	return ends, nil
+}
+
+// Release implements [program.Steps].
+func (p *programRun) Release(call *flow.Call) {
+	p.mu.Lock()
+	s := p.steps[call.ID]
+	delete(p.steps, call.ID)
+	p.mu.Unlock()
+	if s != nil {
+		p.run.EndStep(s.run)
+	}
+}
+
+// Rest implements [program.Steps].
+func (p *programRun) Rest(waiting []*flow.Call) {
+	p.mu.Lock()
+	runs := make([]*run.Run, 0, len(waiting))
+	for _, call := range waiting {
+		if s := p.steps[call.ID]; s != nil {
+			runs = append(runs, s.run)
+		}
+	}
+	p.mu.Unlock()
+	p.run.Rest(runs)
+}
+
+// Work implements [program.Steps].
+func (p *programRun) Work() { p.run.Work() }
+
+// Waits implements [program.Steps].
+func (p *programRun) Waits(call *flow.Call) bool {
+	p.mu.Lock()
+	s := p.steps[call.ID]
+	p.mu.Unlock()
+	return s != nil && s.run.Waits()
+}
+
+// changed has the runner read again which of its calls wait.
+func (p *programRun) changed() {
+	select {
+	case p.runner.Changed <- struct{}{}:
+	default:
+	}
+}
+
+// compiler compiles the programs of a call whose tool runs programs, and finds the tools of their steps.
+func (h *Handlers) compiler(t *turn, depth int) *program.Compiler {
+	return program.NewCompiler(h.Bindings(), t.Binding, t.Agent, depth, h.describe)
+}
+
+// describe returns what a tool has reported of itself. No tool is asked.
+func (h *Handlers) describe(b *bindings.Binding) (tools.Description, bool) {
+	tool, err := h.Tool(b)
+	if err != nil {
+		return tools.Description{}, false
+	}
+	if describer, ok := tool.(tools.Describer); ok {
+		return describer.Known()
+	}
+	return tools.Description{}, false
+}
+
+// prepareProgram compiles the program of a turn before it is claimed, and rejects it if it is not valid: steps 4 and 5 of a turn.
+func (h *Handlers) prepareProgram(t *turn) {
+	t.args, _ = t.Data.(map[string]any)
+	t.argsJSON = t.data
+	_, _, err := h.compiler(t, 1).Compile(t.Data)
+	if refused, ok := errors.AsType[*flow.Refused](err); ok {
+		t.reject = rejectProgram(t, refused)
+	} else if err != nil {
+		t.reject = reject(codeOf(err), err)
+	}
+}
+
+// codeOf returns the code of an error, else tool_error.
+func codeOf(err error) events.Code {
+	if e, ok := errors.AsType[*events.Error](err); ok {
+		return e.Code
+	}
+	return events.CodeToolError
+}
+
+// rejectProgram rejects an invalid program, with what is wrong with it and feedback for the model.
+func rejectProgram(t *turn, refused *flow.Refused) *rejection {
+	payload := map[string]any{
+		"status": string(flow.StatusInvalid), "code": string(events.CodeValidationFailed), "errors": events.JSONOf(refused.Problems), "feedback": refused.Feedback(),
+	}
+	if refused.Reason != "" {
+		payload["reason"] = refused.Reason
+	}
+	return &rejection{
+		code: events.CodeValidationFailed, payload: payload,
+		content: events.Clip(fmt.Sprintf("The program of agent %s is not run: %s.", t.Agent, refused.Error())),
+	}
+}
+
+// startedEvent is the event of the record that has the program.
+func (p *programRun) startedEvent(ctx context.Context, compiled *flow.Program) ([]byte, error) {
+	t := p.own
+	data, err := program.Data(compiled)
+	if err != nil {
+		return nil, err
+	}
+	e := &events.PlanStarted{
+		Kind: events.KindPlanStarted, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: t.Workflow,
+		Payload: program.Payload(compiled),
+	}
+	stored, err := p.h.shrink(p.lease(), ctx, t.Key, events.RecordProgram, data, data)
+	if err != nil {
+		return nil, err
+	}
+	if e.ProgramData = events.JSONOf(stored); len(data) != len(e.ProgramData) { // in a blob: what is drawn has to fit as well
+		for i := range e.Payload.Steps {
+			e.Payload.Steps[i].Arguments = map[string]any{}
+		}
+	}
+	event, err := events.Encode(events.KindPlanStarted, e, p.h.Now())
+	if err != nil {
+		return nil, fmt.Errorf("encode the program: %w", err)
+	}
+	return event, nil
+}
+
+// decodeStarted returns the program of a record.
+func (p *programRun) decodeStarted(ctx context.Context, record *idempotency.Record) (*flow.Program, error) {
+	e, err := events.ReadPlanStarted(record.Data)
+	if err != nil {
+		return nil, damaged(record.Key)
+	}
+	tree, err := events.Decode(e.ProgramData)
+	if err != nil {
+		return nil, damaged(record.Key)
+	}
+	reading, done := store.Context(p.lease(), ctx)
+	defer done()
+	object, err := p.h.Blobs.Object(reading, p.own.Key, events.RecordProgram, tree)
+	if err != nil {
+		return nil, damagedBy(err)
+	}
+	stored, err := flow.DecodeProgram(events.JSONOf(object))
+	if err != nil {
+		return nil, damaged(record.Key)
+	}
+	return stored, nil
+}

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/plural"
+	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/throttle"
+)
+
+// How a program ends: outcome makes a result of what its calls have stored, endProgram stores it as the response of the turn.
+// Before any response of a turn whose tool is a program, closeSteps ends the steps that have none.
+
+// endProgram ends a turn whose program is over, or was stopped because of err.
+func (h *Handlers) endProgram(t *turn, d idempotency.Decision, p *programRun, err error) inbound.Disposition {
+	out, stopped := p.outcome(err)
+	var coded *events.Error
+	switch {
+	case stopped == nil:
+		return h.endWithOutcome(t, d.Hold, out)
+	case errors.Is(stopped, ErrDraining):
+		return inbound.NakAfter(0)
+	case errors.As(stopped, &coded):
+		h.logThrottled(t.m, slog.LevelWarn, "the program ends; its response has the reason", "", t.Attrs("code", coded.Code)...)
+		if coded.Code == events.CodeCancelled || coded.Code == events.CodeStateCorrupt {
+			return h.endWithCode(t, d, coded.Code)
+		}
+		return h.endWithOutcome(t, d.Hold, engine.Failure(t.Binding.Tool, coded))
+	}
+	h.logThrottled(t.m, slog.LevelWarn, "the program was stopped; its message will be redelivered", "", t.Attrs("why", events.LogText(stopped))...)
+	return inbound.Left()
+}
+
+// outcome returns the result of a program that is over. Stopped is why it has none: it continues elsewhere, or cannot be read.
+func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
+	var refused *flow.Refused
+	var coded *events.Error
+	switch {
+	case errors.As(err, &refused): // a nested program: the program of a turn is refused before its claim
+		return p.refusedOutcome(refused), nil
+	case p.runner == nil:
+		return out, err
+	case err == nil:
+		return p.result(p.runner.Result("", "")), nil
+	case errors.As(err, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout):
+		return p.result(p.runner.Result(string(coded.Code), coded.Msg)), nil
+	}
+	return out, err
+}
+
+// result is the outcome of a program that has ended.
+func (p *programRun) result(e flow.Ended) engine.Outcome {
+	of := p.runner.Program
+	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: p.own.ran, Status: events.StatusOK, Success: true}
+	status := of.Status(e)
+	if of.Kind == flow.KindPlan {
+		out.Payload = events.JSONOf(of.PlanResult(e))
+	} else {
+		out.Payload = events.JSONOf(of.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) }))
+	}
+	ended := plural.Of(len(e.Outcomes), "call")
+	switch halt := of.Next(e.State).Halt; {
+	case of.Answer != nil:
+		out.Content = events.Clip(*of.Answer)
+	case status == flow.StatusSuccess:
+		out.Content = fmt.Sprintf("The program has ended: %s, all successful.", ended)
+	case status == flow.StatusPartial:
+		out.Success = false
+		out.Content = fmt.Sprintf("The program has ended: %s, some of them failed.", ended)
+	case e.Code != "":
+		out.Status, out.Success, out.Code, out.Content = events.StatusError, false, events.Code(e.Code), events.Clip(e.Message)
+	default:
+		out.Status, out.Success, out.Code = events.StatusError, false, events.CodeToolError
+		if code := events.Code(e.State[halt.ID].Code); code != "" {
+			out.Code = code
+		}
+		out.Content = events.Clip(fmt.Sprintf("Call %s of tool %s failed, and the program halted: %s", halt.ID, halt.Tool, e.Outcomes[halt.ID].Message))
+	}
+	out.Message = out.Content
+	return out
+}
+
+// refusedOutcome is the outcome of a program that is not valid.
+func (p *programRun) refusedOutcome(refused *flow.Refused) engine.Outcome {
+	r := rejectProgram(p.own, refused)
+	return engine.Outcome{
+		ToolName: p.own.Binding.Tool, Status: events.StatusError, Code: r.code, Content: r.content, Message: r.content, Payload: events.JSONOf(r.payload),
+	}
+}
+
+// closeSteps ends the steps of a turn that were called and have no response, before the turn gets its own: as cancelled if that is
+// how the turn ends or a race was over, else as interrupted.
+func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hold, code events.Code) error {
+	if !t.closes {
+		return nil
+	}
+	ends, text := events.CodeInterrupted, "The turn has ended while tool %s ran: its effect may or may not have happened, and it is not run again."
+	if code == events.CodeCancelled || code == "" {
+		ends, text = events.CodeCancelled, "Tool %s was stopped: its effect may or may not have happened."
+	}
+	return h.Journal.CloseSteps(ctx, hold, func(open *idempotency.Call) ([]byte, error) {
+		s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
+		tool := ""
+		if call, err := events.ReadCall(open.Called.Data); err == nil {
+			s.CallID, s.Program, s.Step, s.Depth, tool = call.ToolCallID, call.Program, call.Step, call.Depth, call.ToolName
+		}
+		return h.endedStep(s, ends, fmt.Sprintf(text, tool), tool)
+	})
+}
+
+// endedStep returns the response of a step that ends with a code and without its tool.
+func (h *Handlers) endedStep(t *turn, code events.Code, content string, tool ...string) ([]byte, error) {
+	r := t.response()
+	if t.Binding != nil {
+		r.ToolName = t.Binding.Tool
+	} else if len(tool) > 0 {
+		r.ToolName = tool[0]
+	}
+	fail(r, code, content)
+	return events.AppendToolResponse(nil, r, h.Now())
+}
+
+// warnUnclosed logs that steps could not be ended.
+func (h *Handlers) warnUnclosed(t *turn, err error) {
+	h.logThrottled(t.m, slog.LevelWarn, "steps of a turn that ends could not be ended", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", events.LogText(err))
+}

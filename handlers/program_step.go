@@ -1,0 +1,324 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// One step of a program: Run stores its tool_call, enters its tool and stores its response (docs/journal.md#steps-of-a-program). A step that an
+// earlier owner has called is entered again only if the effect of its tool allows it, with the arguments that are stored.
+
+// step is a call of a program on its way through Run.
+type step struct {
+	*turn // with the key, the call id and the tool of the step
+
+	call     *flow.Call
+	run      *run.Run
+	unusable error // why its tool cannot be called, nil if it can
+}
+
+// keyOf returns the key of the records of a call.
+func (p *programRun) keyOf(call *flow.Call) subjects.Key {
+	return p.turn.Key.WithCall(subjects.StepCall(p.prefix + call.ID))
+}
+
+// newStep returns a call of the program. Its binding is nil if this worker has no such tool (any more).
+func (p *programRun) newStep(call *flow.Call) *step {
+	t, key := p.turn, p.keyOf(call)
+	s := &step{call: call, turn: &turn{m: t.m, Turn: run.Turn{
+		StructuredOutputReady: t.StructuredOutputReady, Message: t.Message, Key: key, Name: key.String(),
+		CallID: events.StepID(t.CallID, p.prefix+call.ID), Program: p.own.CallID, Step: events.StepID(t.CallID, p.prefix+call.ID), Depth: p.depth(),
+	}}}
+	s.Message.Slot = nil // it is the turn's
+	if bound := p.compiler.Tools.Binding(call.Tool); bound != nil {
+		b := *bound
+		switch {
+		case call.Timeout > 0:
+			b.Timeout = call.Timeout
+		case b.Timeout <= 0:
+			b.Timeout = p.own.Binding.Program.Limits.StepTimeout
+		}
+		s.Binding = &b
+	}
+	return s
+}
+
+// Begin implements [program.Steps].
+func (p *programRun) Begin(ctx context.Context, stop context.CancelCauseFunc, call *flow.Call) {
+	s := p.newStep(call)
+	if s.Binding == nil {
+		s.unusable = unknownTool(call.Tool)
+		s.Binding = &bindings.Binding{Workflow: p.turn.Workflow, Agent: p.turn.Agent, Tool: call.Tool, Effect: bindings.EffectUnsafe}
+		s.Effect = bindings.EffectUnsafe
+	} else if err := p.h.findTool(s.turn); err != nil {
+		s.unusable = err
+	}
+	s.run = p.run.Step(ctx, stop, &s.Turn, string(s.Effect), p.changed)
+	p.mu.Lock()
+	p.steps[call.ID] = s
+	p.mu.Unlock()
+}
+
+// Run implements [program.Steps].
+func (p *programRun) Run(ctx context.Context, call *flow.Call, args map[string]any, refused error) (program.End, error) {
+	p.mu.Lock()
+	s := p.steps[call.ID]
+	p.mu.Unlock()
+	s.args = args
+	if s.unusable != nil {
+		refused = s.unusable
+	}
+	end, err := p.enter(ctx, s, refused)
+	if _, over := s.run.Close(); over != nil && err == nil && !errors.Is(over, errCancelled) {
+		return program.End{}, over
+	}
+	return end, err
+}
+
+func unknownTool(name string) error {
+	return &events.Error{Code: events.CodeUnknownTool, Op: "program", Msg: fmt.Sprintf("tool %.80q is not in the workflow (any more)", name)}
+}
+
+// enter stores the tool_call of a step, enters its tool, and returns how it has ended.
+func (p *programRun) enter(ctx context.Context, s *step, refused error) (program.End, error) {
+	before := p.d.Turn.CallOf(s.Key)
+	if before != nil && p.d.Turn.Waits(before) {
+		if err := s.run.AwaitDecision(ctx); err != nil {
+			return program.End{}, err
+		}
+	}
+	if refused == nil && s.Binding.Program == nil {
+		object, changed := s.Binding.Args(s.args, s.StructuredOutputReady)
+		if changed {
+			s.args = object
+		}
+	}
+	entry, err := p.storeCall(ctx, s)
+	switch {
+	case err != nil:
+		return program.End{}, err
+	case entry.Response != nil:
+		called, err := p.h.Journal.Called(p.lease(), s.Key)
+		if err != nil {
+			return program.End{}, err
+		}
+		return p.endOf(ctx, called, entry.Response)
+	case entry.Called != nil:
+		if s.args, err = p.argsOf(ctx, entry.Called); err != nil {
+			return program.End{}, err
+		}
+	}
+	s.Hit(failpoint.AfterStepCall)
+	if refused != nil {
+		return p.end(ctx, s, engine.Failure(s.call.Tool, refused))
+	}
+	if s.Binding.Program != nil {
+		return p.nested(ctx, s)
+	}
+	return p.invoke(ctx, s)
+}
+
+// storeCall stores the tool_call of a step, or returns what an earlier owner has stored of it.
+func (p *programRun) storeCall(ctx context.Context, s *step) (entry idempotency.StepEntry, err error) {
+	if s.argsJSON, err = events.Canonicalize(s.args, 0); err != nil {
+		return entry, err
+	}
+	event, err := p.h.callEvent(ctx, s.turn, nil)
+	if err != nil {
+		return entry, err
+	}
+	return p.h.Journal.Enter(p.lease(), s.run.Hold(), idempotency.StepCall{
+		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn,
+		Interrupted: func(*idempotency.Record) ([]byte, error) {
+			return p.h.endedStep(s.turn, events.CodeInterrupted, fmt.Sprintf(
+				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool))
+		},
+	})
+}
+
+// invoke enters the tool of a step.
+func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
+	call, err := p.h.toolCall(ctx, s.turn, s.run)
+	if err != nil {
+		return program.End{}, err
+	}
+	out := p.h.Engine.Do(ctx, s.run.Invocation(call))
+	s.Hit(failpoint.AfterStep)
+	run.Scrub(call.Secrets, &out)
+	p.h.Metrics.Tool(s.Binding, &out)
+	s.attempts, s.ran = out.Attempts, out.Duration
+	if out.Stopped != nil {
+		return p.stopped(ctx, s, out)
+	}
+	if out.Err != nil {
+		p.h.logFailure(s.turn, out)
+	}
+	return p.end(ctx, s, out)
+}
+
+// stopped ends a step whose tool was stopped, unless it continues elsewhere.
+func (p *programRun) stopped(ctx context.Context, s *step, out engine.Outcome) (program.End, error) {
+	why := out.Stopped
+	var coded *events.Error
+	switch {
+	case errors.Is(why, ErrDraining) && s.run.Hold().Effect == string(bindings.EffectUnsafe) && out.Entered:
+		return p.end(ctx, s, engine.Failure(s.Binding.Tool, &events.Error{
+			Code: events.CodeInterrupted, Msg: fmt.Sprintf("the worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again", s.Binding.Tool),
+		}))
+	case errors.As(why, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout):
+		return p.end(ctx, s, engine.Failure(s.Binding.Tool, coded))
+	}
+	return program.End{}, why
+}
+
+// end stores the response of a step and returns the end that counts.
+func (p *programRun) end(ctx context.Context, s *step, out engine.Outcome) (program.End, error) {
+	for {
+		write, done := p.writing()
+		response, err := p.storeEnd(write, s, out)
+		expired := write.Err() != nil && p.turn.m.tools.Err() == nil
+		done()
+		switch {
+		case err != nil && expired && !errors.Is(err, idempotency.ErrLost): // the lease has ended meanwhile: the journal decides
+			continue
+		case err != nil:
+			return program.End{}, err
+		}
+		s.Hit(failpoint.AfterStepResponse)
+		return p.endOf(ctx, nil, &response, s.args)
+	}
+}
+
+// writing returns the context of writes that count whichever worker has the lease.
+func (p *programRun) writing() (context.Context, context.CancelFunc) {
+	if p.turn.m.Held.Err() == nil {
+		return context.WithCancel(p.turn.m.Held)
+	}
+	return afterLease(p.turn.m, 0)
+}
+
+// storeEnd stores the outcome of a step: its context changes, its payload, its response.
+func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome) (idempotency.Record, error) {
+	hold := s.run.Hold()
+	r, err := p.h.outcomeResponse(write, s.turn, hold, out)
+	if err != nil {
+		return idempotency.Record{}, err
+	}
+	event, err := events.AppendToolResponse(nil, r, p.h.Now())
+	if err != nil {
+		fail(r, events.CodeToolError, unencodable(r.ToolName, err))
+		if event, err = events.AppendToolResponse(nil, r, p.h.Now()); err != nil {
+			return idempotency.Record{}, err
+		}
+	}
+	response, err := p.h.Journal.EndStep(write, hold, event)
+	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
+		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
+		if event, err = events.AppendToolResponse(nil, r, p.h.Now()); err != nil {
+			return idempotency.Record{}, err
+		}
+		response, err = p.h.Journal.EndStep(write, hold, event)
+	}
+	if err != nil {
+		return idempotency.Record{}, err
+	}
+	p.h.addStored(s.Key.App, len(event))
+	if s.merge != nil && len(r.ContextKeys) > 0 {
+		if err := p.h.mergeOutcome(s.merge(write), s.Chat, s.CallID); err != nil {
+			return idempotency.Record{}, err
+		}
+	}
+	return response, nil
+}
+
+// endOf returns how a step has ended, as its records have it. Args are its arguments, nil if only its tool_call has them.
+func (p *programRun) endOf(ctx context.Context, called, response *idempotency.Record, args ...map[string]any) (program.End, error) {
+	r := query.Response(response)
+	key, ok := subjects.ParseKey(response.Key)
+	if r == nil || !ok {
+		return program.End{}, damaged(response.Key)
+	}
+	reading, done := store.Context(p.lease(), ctx)
+	defer done()
+	var arguments map[string]any
+	var err error
+	if len(args) > 0 {
+		arguments = args[0]
+	} else if arguments, err = p.argsOf(ctx, called); err != nil {
+		return program.End{}, err
+	}
+	output, err := p.h.Blobs.Value(reading, key.Key, events.KindToolResponse, r.Payload)
+	if err != nil {
+		return program.End{}, damagedBy(err)
+	}
+	return program.End{
+		Seq: response.Seq, Success: r.Success, Code: string(r.Code),
+		Outcome: flow.Outcome{
+			Arguments: arguments, Output: output, Message: r.Content, Attempts: r.Attempts, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+		},
+	}, nil
+}
+
+// argsOf returns the arguments that the tool_call of a step has.
+func (p *programRun) argsOf(ctx context.Context, called *idempotency.Record) (map[string]any, error) {
+	if called == nil {
+		return nil, nil //nolint:nilnil // it has expired
+	}
+	key, _ := subjects.ParseKey(called.Key)
+	e, err := events.ReadCall(called.Data)
+	if err != nil {
+		return nil, damaged(called.Key)
+	}
+	reading, done := store.Context(p.lease(), ctx)
+	defer done()
+	args, err := p.h.Blobs.Object(reading, key.Key, events.KindToolCall, e.Payload.ToolArgs)
+	if err != nil {
+		return nil, damagedBy(err)
+	}
+	return args, nil
+}
+
+func damaged(key string) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "program", Msg: fmt.Sprintf("record %.200q cannot be read", key)}
+}
+
+// damagedBy has the turn end as state_corrupt for a blob that is gone. After any other error it is not known what is stored.
+func damagedBy(err error) error {
+	if errors.Is(err, store.ErrBlobGone) {
+		return &events.Error{Code: events.CodeStateCorrupt, Op: "program", Msg: "the stored output of a step is gone or damaged", Err: err}
+	}
+	return err
+}
+
+// nested runs a program that is the tool of a step, in the same turn and by the same journal.
+func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
+	s.Depth = p.depth() + 1
+	inner := &programRun{
+		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
+	}
+	clock := program.NewClock(ctx, s.Binding.Timeout)
+	defer clock.End()
+	s.run.OnWait(clock.Pause)
+	begun := time.Now()
+	err := inner.runStored(clock)
+	s.attempts, s.ran = 1, time.Since(begun)-clock.Paused()
+	out, stopped := inner.outcome(err)
+	if stopped != nil {
+		return program.End{}, stopped
+	}
+	return p.end(ctx, s, out)
+}

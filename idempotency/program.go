@@ -1,0 +1,214 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A turn whose tool is a program (effect program) may always be entered again: what counts is what each step of it has
+// stored. The owner of the turn writes these records, in this order, and awaits each one before the next:
+//
+//	program (StoreProgram)          the program, before its first step; the next owner runs the stored one
+//	tool_call of a step (Enter)     before the tool of the step is entered
+//	tool_response of it (EndStep)   after that; what refers to the step uses the stored response
+//	tool_response of the turn       the finish; before it, steps without a response get one (CloseSteps)
+//
+// A step has no separate lease, epoch or fencing token: it uses the ones of its turn. What happens to a step that an earlier
+// owner has called and not ended is decided by the effect in its tool_call (docs/journal.md#rule-4).
+
+// StoreProgram stores the event that has the program of the turn, and returns the record that counts: the one of an earlier
+// owner, if it has stored one.
+func (j *Journal) StoreProgram(ctx context.Context, h Hold, event []byte) (Record, error) {
+	return j.storeOnce(ctx, h, events.RecordProgram, event)
+}
+
+// StoreResult stores, likewise, the event that has the result of the program, before an agent responds to it.
+func (j *Journal) StoreResult(ctx context.Context, h Hold, event []byte) (Record, error) {
+	return j.storeOnce(ctx, h, events.RecordResult, event)
+}
+
+// storeOnce stores a record unless it is stored, and returns the one that counts.
+func (j *Journal) storeOnce(ctx context.Context, h Hold, kind string, event []byte) (Record, error) {
+	r := Record{Key: h.Key.Public(kind), Meta: h.meta(), Data: event}
+	seq, rival, err := j.create(ctx, r, h.Claim)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case rival == nil:
+		r.Seq = seq
+		return r, nil
+	case rival.Err != nil:
+		return Record{}, corrupt(rival)
+	}
+	return *rival, nil
+}
+
+// ForStep returns the hold under which a step of the turn writes, with the effect of its tool.
+func (h *Hold) ForStep(call, effect string) Hold {
+	step := *h
+	step.Key, step.Effect = h.Key.WithCall(call), effect
+	return step
+}
+
+// StepCall is the request of the owner of a turn to enter the tool of a step.
+type StepCall struct {
+	Event  []byte // the tool_call event of the step
+	Digest string // of the manifests that bound its tool
+	// Interrupted returns the response of a step that an earlier owner has called and that must not be entered again.
+	Interrupted func(called *Record) ([]byte, error)
+	// Known is the turn as its owner has read it when its epoch began, nil for a turn that had no owner before.
+	Known *Turn
+}
+
+// StepEntry is what [Journal.Enter] has decided.
+type StepEntry struct {
+	// Response is the response of a step that has ended: its tool is not entered. Otherwise it is.
+	Response *Record
+	// Called is the tool_call of an earlier owner: the tool is entered again with its arguments. Nil: with the arguments of the event.
+	Called *Record
+	// Effect is the one under which the tool is entered: the stricter one of today's and the one of Called.
+	Effect string
+}
+
+// Enter stores the tool_call of a step. The hold is the one of the step ([Hold.ForStep]), with the effect that its tool has
+// today. It fails with [ErrLost] if a newer owner has called the step, or another worker ends the turn.
+func (j *Journal) Enter(ctx context.Context, h Hold, s StepCall) (StepEntry, error) {
+	meta := h.meta()
+	meta.Effect, meta.Digest = h.Effect, s.Digest
+	_, called, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordCall), Meta: meta, Data: s.Event}, h.Claim)
+	switch {
+	case err != nil:
+		return StepEntry{}, err
+	case called == nil:
+		return StepEntry{Effect: h.Effect}, nil
+	case called.Err != nil:
+		return StepEntry{}, corrupt(called)
+	}
+	responses, err := j.StepResponses(ctx, h, h.Key)
+	switch {
+	case err != nil:
+		return StepEntry{}, err
+	case responses[0] != nil && responses[0].Err != nil:
+		return StepEntry{}, corrupt(responses[0])
+	case responses[0] != nil:
+		return StepEntry{Response: responses[0]}, nil
+	case called.Meta.Epoch >= h.Epoch: // a newer owner, or a worker that only ends the turn
+		return StepEntry{}, ErrLost
+	}
+	return j.enterAgain(ctx, h, s, called)
+}
+
+// enterAgain decides about a step that an earlier owner has called and not ended.
+func (j *Journal) enterAgain(ctx context.Context, h Hold, s StepCall, called *Record) (StepEntry, error) {
+	h.Effect = stricter(called.Meta.Effect, h.Effect)
+	again := reenterable(h.Effect)
+	if h.Effect == string(events.EffectReplay) {
+		c := s.Known.CallOf(h.Key)
+		again = c != nil && s.Known.mayReplay(c, h.Nonce)
+	}
+	if again {
+		return StepEntry{Called: called, Effect: h.Effect}, nil
+	}
+	event, err := s.Interrupted(called)
+	if err != nil {
+		return StepEntry{}, err
+	}
+	response, err := j.EndStep(ctx, h, event)
+	if err != nil {
+		return StepEntry{}, err
+	}
+	return StepEntry{Response: &response}, nil
+}
+
+// EndStep stores the response of a step and returns the one that counts: the given one, or the one of an earlier owner, whose
+// tool was faster than its end became known. It fails with [ErrLost] if the turn has another owner now, or ends, and with
+// [ErrRefused] for a response that can never be stored.
+func (j *Journal) EndStep(ctx context.Context, h Hold, event []byte) (Record, error) {
+	r := Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}
+	seq, rival, err := j.create(ctx, r, h.Claim)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case rival == nil:
+		r.Seq = seq
+		return r, nil
+	case rival.Err != nil:
+		return Record{}, corrupt(rival)
+	case rival.Meta.Epoch < h.Epoch:
+		return *rival, nil
+	}
+	return Record{}, ErrLost
+}
+
+// StepResponses returns the responses of steps by their keys, nil for those that have not ended, as the leader knows them. Of a
+// group in which the first success counts, it is the one with the lowest sequence.
+func (j *Journal) StepResponses(ctx context.Context, h Hold, steps ...subjects.Key) ([]*Record, error) {
+	names := make([]string, len(steps))
+	for i, key := range steps {
+		names[i] = key.Public(events.RecordResponse)
+	}
+	found, err := j.lastOf(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range found {
+		if !h.has(r) {
+			found[i] = nil
+		}
+	}
+	return found, nil
+}
+
+// CloseSteps stores a response for each step that was called and has none, so that the response of the turn, which the caller
+// stores next, is the last one. Event returns the response of a step. It reads the turn for that, and does nothing for one that
+// has ended or has more records than one read returns.
+func (j *Journal) CloseSteps(ctx context.Context, h Hold, event func(step *Call) ([]byte, error)) error {
+	t, err := j.readSince(ctx, h.Key, max(h.Token, h.Claim), nil)
+	if err != nil || t.Response != nil || t.oversized {
+		return err
+	}
+	var failed []error
+	for _, step := range t.Steps() {
+		if step.Called == nil || step.Response != nil {
+			continue
+		}
+		response, err := event(step)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("journal: end step %s: %w", step.Key, err))
+			continue
+		}
+		r := Record{Key: step.Key.Public(events.RecordResponse), Meta: h.meta(), Data: response}
+		if _, _, err := j.create(ctx, r, h.Claim); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Called returns the tool_call of a step, as the leader knows it, nil if there is none.
+func (j *Journal) Called(ctx context.Context, step subjects.Key) (*Record, error) {
+	return j.currentRecord(ctx, step, step.Public(events.RecordCall))
+}
+
+// Waits reports whether a step was parked with its questions and none of them is decided since: it is not entered again. After a
+// takeover that follows no parking, every step without a response is judged by its effect instead.
+func (t *Turn) Waits(step *Call) bool {
+	parked := t.park(t.Epoch - 1)
+	if step == nil || parked == nil || parked.Err != nil || parked.Meta.Outcome != ParkParked {
+		return false
+	}
+	waits := false
+	for token, q := range step.questions {
+		if parkedOn(parked, QuestionRef{Call: step.Key.Call, Token: token}) {
+			if q.Answer != nil {
+				return false
+			}
+			waits = true
+		}
+	}
+	return waits
+}

@@ -1,0 +1,214 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+)
+
+// The runner: a loop that starts what [flow.Program.Next] names, waits until a call has ended or waits for people, and asks again.
+// It has no state that is not in a record: a runner that continues a program begins with the ends that are
+// stored, and decides the same.
+
+// Steps runs and remembers the steps of one program. The host of a program implements it on the journal.
+type Steps interface {
+	// Begin is called before Run, and before the runner rests: from then on the call counts as one that runs. Stop ends ctx.
+	Begin(ctx context.Context, stop context.CancelCauseFunc, call *flow.Call)
+	// Run runs a call to its end, which is stored when it returns. Refused is why its arguments cannot be made; then its tool is
+	// not entered. An error stops the whole program, which has no end then: it is parked, lost, or handed to another worker.
+	Run(ctx context.Context, call *flow.Call, args map[string]any, refused error) (End, error)
+	// Ended reads which of some calls have ended, from the leader: of a race, the success that was stored first counts.
+	Ended(ctx context.Context, calls []*flow.Call) (map[string]End, error)
+	// Release is called when the runner has got the end of a call.
+	Release(call *flow.Call)
+	// Rest is called before the runner waits, with the calls that wait for people, and Work when it continues.
+	Rest(waiting []*flow.Call)
+	Work()
+	// Waits reports whether a call waits for people.
+	Waits(call *flow.Call) bool
+	// MayStart returns why no further call may be started, nil while it may: the turn was cancelled, or the worker is about to stop.
+	MayStart(ctx context.Context) error
+}
+
+// End is how a call has ended, as its response has it.
+type End struct {
+	Seq     uint64 // order of the response among all records
+	Success bool
+	Code    string // "" for a success
+	flow.Outcome
+}
+
+// errRaceOver stops the calls of a race that another one has won.
+var errRaceOver = &events.Error{Code: events.CodeCancelled, Msg: "another call of the group was first"}
+
+// Runner runs one program. It is used once.
+type Runner struct {
+	Program *flow.Program
+	Tools   flow.Tools
+	Steps   Steps
+	Ends    map[string]End // of calls that have ended before; the runner adds to it
+	Changed chan struct{}  // with room for one: has a value when a call has begun to wait for people
+
+	running map[string]*runningCall
+	ended   chan endOf
+	calls   sync.WaitGroup
+}
+
+type runningCall struct {
+	call    *flow.Call
+	stop    context.CancelCauseFunc
+	stopped bool
+}
+
+type endOf struct {
+	call *flow.Call
+	end  End
+	err  error
+}
+
+// Run runs the program until it is over, and returns how its calls have ended. If ctx ends, it starts nothing more, and returns when
+// the calls that run have ended. The error is why the program has no end yet, or how it was ended: the cause of ctx, or what
+// [Steps] returned.
+func (r *Runner) Run(ctx context.Context) error {
+	if r.Ends == nil {
+		r.Ends = map[string]End{}
+	}
+	r.running, r.ended = map[string]*runningCall{}, make(chan endOf)
+	defer r.calls.Wait()
+	var why error
+	for {
+		waiting := r.waiting()
+		next := r.Program.Next(r.state(waiting))
+		if why == nil && ctx.Err() != nil {
+			why = context.Cause(ctx)
+		}
+		if len(next.Start) > 0 && why == nil {
+			why = r.Steps.MayStart(ctx)
+		}
+		if why == nil {
+			for _, call := range next.Start {
+				r.start(ctx, call)
+			}
+		}
+		for _, call := range next.Stop {
+			r.stop(call, errRaceOver)
+		}
+		switch {
+		case len(r.running) > 0:
+		case why != nil && (len(next.Start) > 0 || next.Wait || next.Halt != nil && isFinal(why)):
+			return why
+		default:
+			return nil
+		}
+		if err := r.await(ctx, waiting); err != nil && why == nil {
+			why = err
+			for _, running := range r.running {
+				running.stop(err)
+			}
+		}
+	}
+}
+
+// waiting returns the calls that wait for people.
+func (r *Runner) waiting() (waiting []*flow.Call) {
+	for _, running := range r.running {
+		if r.Steps.Waits(running.call) {
+			waiting = append(waiting, running.call)
+		}
+	}
+	return waiting
+}
+
+// state is what is known of the calls.
+func (r *Runner) state(waiting []*flow.Call) flow.State {
+	state := flow.State{}
+	for id, end := range r.Ends {
+		state[id] = flow.CallState{Called: true, Ended: true, Success: end.Success, Code: end.Code, Seq: end.Seq}
+	}
+	for id, running := range r.running {
+		if _, ended := r.Ends[id]; !ended {
+			state[id] = flow.CallState{Called: true, Waiting: slices.Contains(waiting, running.call)}
+		}
+	}
+	return state
+}
+
+// Result returns the program as it has ended; code and message are why it was ended from outside, "" if its calls decide.
+func (r *Runner) Result(code, message string) flow.Ended {
+	outcomes := make(map[string]flow.Outcome, len(r.Ends))
+	for id := range r.Ends {
+		outcomes[id] = r.Ends[id].Outcome
+	}
+	return flow.Ended{State: r.state(nil), Outcomes: outcomes, Code: code, Message: message}
+}
+
+// start starts a call, with arguments that are made of what has ended.
+func (r *Runner) start(ctx context.Context, call *flow.Call) {
+	state := r.state(nil)
+	args, refused := r.Program.Resolve(call, r.Tools, func(id string) (any, bool) {
+		end, ok := r.Ends[id]
+		return end.Output, ok && r.Program.Visible(id, state)
+	})
+	ctx, stop := context.WithCancelCause(ctx)
+	r.running[call.ID] = &runningCall{call: call, stop: stop}
+	r.Steps.Begin(ctx, stop, call)
+	r.calls.Go(func() {
+		end, err := r.Steps.Run(ctx, call, args, refused)
+		r.ended <- endOf{call, end, err}
+	})
+}
+
+func (r *Runner) stop(call *flow.Call, why error) {
+	if running := r.running[call.ID]; running != nil && !running.stopped {
+		running.stopped = true
+		running.stop(why)
+	}
+}
+
+// await waits until a call has ended, or has begun to wait for people. It returns the error of a call.
+func (r *Runner) await(ctx context.Context, waiting []*flow.Call) error {
+	r.Steps.Rest(waiting)
+	var got endOf
+	select {
+	case got = <-r.ended:
+	case <-r.Changed:
+	}
+	r.Steps.Work()
+	if got.call == nil {
+		return nil
+	}
+	r.running[got.call.ID].stop(nil)
+	delete(r.running, got.call.ID)
+	r.Steps.Release(got.call)
+	if got.err != nil {
+		return got.err
+	}
+	r.Ends[got.call.ID] = got.end
+	return r.confirm(ctx, got)
+}
+
+// confirm reads which calls of a race have ended, when one of them has succeeded: another one may have succeeded before it, and its
+// end has not arrived here yet.
+func (r *Runner) confirm(ctx context.Context, got endOf) error {
+	group := r.Program.RaceOf(got.call.ID)
+	if group == nil || !got.end.Success {
+		return nil
+	}
+	stored, err := r.Steps.Ended(ctx, group)
+	if err != nil {
+		return err
+	}
+	maps.Copy(r.Ends, stored)
+	return nil
+}
+
+// isFinal reports whether what stopped the program is how it ends, rather than why it continues elsewhere.
+func isFinal(why error) bool {
+	_, ok := errors.AsType[*events.Error](why)
+	return ok
+}
