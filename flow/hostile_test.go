@@ -133,6 +133,7 @@ func hostilePrograms(t *testing.T) map[string]*hostile {
 		"texts under a long key":             {orchestrate: with(`{` + key + `:[` + many(`"text {{ k.x% }}"`, 1900) + `]}`)},
 		"wrong texts under a long key":       {orchestrate: with(`{` + key + `:[` + many(`"text {{ x% }}"`, 1900) + `]}`)},
 		"many bindings":                      {orchestrate: `{"bindings":{` + many(`"b%":0`, 90_000) + `},"plan":{"steps":[` + many(`{"parallel":{"bindings":{"x":1},"steps":[{"agent_id":"a","with":{"v":"{{ y% }}"}}]}}`, 12) + `]}}`},
+		"many arguments of an agent":         {orchestrate: with(`{` + many(`"key %":"{{"`, 90_000) + `}`)},
 		"unknown keys":                       {orchestrate: `{` + many(`"key %":0`, 90_000) + `}`},
 		"children without number":            {orchestrate: `{"plan":{"steps":[{"parallel":{"steps":[` + many(`{"agent_id":"a%"}`, 30_000) + `]}}]}}`},
 		"long ids":                           {orchestrate: `{"plan":{"steps":[{"id":` + key + `,"agent":{"agent_id":` + key + `,"result_key":` + key + `}}]}}`},
