@@ -49,7 +49,8 @@ func TestExpectationsThatAreMetAndThatAreNot(t *testing.T) {
 		Live: []any{map[string]any{"kind": "progress"}}, Metrics: "oneturn_programs_total{} 1",
 	}
 	for _, met := range []string{
-		`{"status": "failed"}`, `{"response": {"status": "error", "content_contains": "failed"}}`, `{"halted": true}`, `{"skipped": ["2"]}`,
+		`{"status": "failed"}`, `{"response": {"status": "error", "content_contains": "failed"}}`,
+		`{"response": {"content_contains": ["it", "failed"]}}`, `{"halted": true}`, `{"skipped": ["2"]}`,
 		`{"halt_reason_contains": "stock"}`, `{"feedback_contains": ["find"]}`, `{"results": [{"call": "0", "output": {"n": 1}}]}`,
 		`{"bindings": {"a": 1}}`, `{"errors": [{"path": "/x", "rule": "what is meant", "error": {"available_fields": ["a", "b"]}}]}`,
 		`{"calls": {"a": 2, "b": 1}}`, `{"calls_at_least": {"a": 1, "b": 1}}`, `{"calls_at_most": {"a": 2, "b": 3}}`,
@@ -65,6 +66,7 @@ func TestExpectationsThatAreMetAndThatAreNot(t *testing.T) {
 		require.Empty(t, o.unnoticed(expect), met)
 	}
 	for _, not := range []string{
+		`{"response": {"content_contains": ["it", "worked"]}}`,
 		`{"results": []}`, `{"results": [{"call": "0", "output": {}}]}`, `{"bindings": {}}`, `{"calls": {"a": 2}}`, `{"errors": []}`,
 		`{"order": ["0", "1"]}`, `{"order": ["0", "0", "1", "2"]}`, `{"args": {"0": {}}}`, `{"args": {"2": {}}}`, `{"peak": {"*": 1}}`,
 		`{"events_first": [["tool_call", "#0"]]}`, `{"absent": ["#0"]}`, `{"rising_fencing_token": ["1"]}`, `{"duration_ms": {"max": 20}}`,
@@ -72,4 +74,10 @@ func TestExpectationsThatAreMetAndThatAreNot(t *testing.T) {
 	} {
 		require.NotEmpty(t, o.verify(expected(t, not)), not)
 	}
+}
+
+func TestIdsOfStepsInAPayloadAreComparedWithoutTheTurn(t *testing.T) {
+	t.Parallel()
+	payload := expected(t, `{"steps": [{"exec_id": "turn-1#s1", "children": [{"exec_id": "turn-1#g[0]", "output": "turn-1#x"}]}]}`)
+	require.Equal(t, expected(t, `{"steps": [{"exec_id": "#s1", "children": [{"exec_id": "#g[0]", "output": "turn-1#x"}]}]}`), withoutTurn(payload, "turn-1"))
 }

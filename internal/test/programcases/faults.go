@@ -10,25 +10,24 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
-// point is how a point of the cases is reached with the failpoints of workers: all calls of a turn pass the same
-// ones, so the hit is counted.
+// point is how a point of the cases is reached with the failpoints of workers. All steps of a program pass the same
+// failpoint, so the hit is counted.
 type point struct {
 	failpoint string
 	perStep   bool // hit once for each step, in the order of the program
-	before    int  // hits that the turn itself has before its first step
-	after     bool // the hit after the hits of all steps
+	planner   bool // hit for the call of the planner too
 }
 
-// points are the points of the cases but in_tool, which the tools do. A point without a failpoint cannot be reached.
+// points are the points of the cases but in_tool, which is reached by the tools themselves.
 var points = map[string]point{ //nolint:gochecknoglobals // a table
 	"after_claim":     {failpoint: failpoint.AfterClaim},
-	"after_planner":   {failpoint: failpoint.Finish}, // of the planner's call
-	"after_program":   {},
-	"after_call":      {failpoint: failpoint.Claim, perStep: true, before: 1},
-	"after_tool":      {failpoint: failpoint.AfterTool, perStep: true},
-	"write_response":  {failpoint: failpoint.Finish, perStep: true},
-	"after_response":  {failpoint: failpoint.Finish, perStep: true},
-	"before_response": {failpoint: failpoint.AfterTool, after: true},
+	"after_planner":   {failpoint: failpoint.Finish}, // the write of the response of its call
+	"after_program":   {failpoint: failpoint.AfterProgram},
+	"after_call":      {failpoint: failpoint.AfterStepCall, perStep: true},
+	"after_tool":      {failpoint: failpoint.AfterStep, perStep: true},
+	"write_response":  {failpoint: failpoint.Finish, perStep: true, planner: true},
+	"after_response":  {failpoint: failpoint.AfterStepResponse, perStep: true},
+	"before_response": {failpoint: failpoint.AfterTool}, // of the turn: its tool is the program
 	"after_end":       {failpoint: failpoint.AfterFinish},
 }
 
@@ -44,33 +43,22 @@ func (c *Case) failpoints() (value, why string) {
 		case !failpoint.Enabled:
 			return "", "built without -tags failpoints"
 		}
-		p := points[f.At]
-		if p.failpoint == "" {
+		p, known := points[f.At]
+		if !known {
 			return "", "no failpoint for " + f.At
 		}
 		hit := 1
-		if p.perStep || p.after {
-			steps := c.stepIDs()
-			hit = slices.Index(steps, f.Call) + 1
-			if p.after {
-				hit = len(steps) + 1
-			}
-			if hit == 0 {
+		if p.perStep {
+			if hit = slices.Index(c.stepIDs(), f.Call) + 1; hit == 0 {
 				return "", "no step " + f.Call + " in the program of the case"
 			}
-			hit += p.before + c.plannerHits(p)
+		}
+		if p.planner && c.needs("planner") {
+			hit++
 		}
 		parts = append(parts, p.failpoint+"="+f.Do+"@"+strconv.Itoa(hit))
 	}
 	return strings.Join(parts, ";"), ""
-}
-
-// plannerHits returns how often the planner's call passes a failpoint that is counted for each step.
-func (c *Case) plannerHits(p point) int {
-	if !p.perStep || !c.needs("planner") {
-		return 0
-	}
-	return 1
 }
 
 // stepIDs returns the ids of the calls in the program that the case has, in its order.
@@ -113,9 +101,6 @@ func (c *Case) stepIDs() (ids []string) {
 
 // leftOut returns why the runner cannot run the case, "" if it can.
 func (c *Case) leftOut() string {
-	if c.Entry == "check" {
-		return "turnctl has no plan check"
-	}
 	_, why := c.failpoints()
 	return why
 }

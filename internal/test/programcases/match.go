@@ -59,8 +59,10 @@ func objectDifference(path string, want map[string]any, got any, exact, asis boo
 	}
 	for _, key := range keys(want) {
 		if name, isContains := strings.CutSuffix(key, "_contains"); isContains {
-			if s, _ := object[name].(string); !strings.Contains(s, fmt.Sprint(want[key])) {
-				return fmt.Sprintf("%s.%s: %s, expected to contain %s", path, name, text(object[name]), text(want[key]))
+			for _, part := range texts(want[key]) {
+				if s, _ := object[name].(string); !strings.Contains(s, part) {
+					return fmt.Sprintf("%s.%s: %s, expected to contain %q", path, name, text(object[name]), part)
+				}
 			}
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -61,6 +62,25 @@ func seen(records []Stored, entries []ledgerLine, root string) *Observed {
 		})
 	}
 	return o
+}
+
+// withoutTurn removes the id of the turn from the tool_call_ids of steps in a payload.
+func withoutTurn(v any, root string) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withoutTurn(v[i], root)
+		}
+	case map[string]any:
+		for key, in := range v {
+			if id, ok := in.(string); ok && key == "exec_id" {
+				v[key] = strings.TrimPrefix(id, root)
+				continue
+			}
+			v[key] = withoutTurn(in, root)
+		}
+	}
+	return v
 }
 
 // fetchPayload replaces a payload that is kept in a blob by what the blob has.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/oneturn/oneturn"
@@ -140,6 +141,17 @@ func (p *play) undone() (list []string) {
 		if !p.acted[i] {
 			list = append(list, "actions: the moment of "+a.Do+" did not come")
 		}
+	}
+	kills := 0
+	for _, f := range p.c.Faults {
+		if f.Do == "kill" {
+			kills++
+		} else if strikes, err := os.ReadFile(filepath.Join(p.s.folder, fileStrikes)); err != nil || len(strikes) == 0 {
+			list = append(list, "faults: "+f.Do+" did not happen at "+f.At)
+		}
+	}
+	if kills != p.s.kills {
+		list = append(list, fmt.Sprintf("faults: workers were killed %d times, expected %d", p.s.kills, kills))
 	}
 	return list
 }

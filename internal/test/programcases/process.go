@@ -34,7 +34,7 @@ func startWorker(ctx context.Context, folder, url, failpoints string) (*Process,
 	defer stderr.Close()
 	p := &Process{cmd: exec.CommandContext(context.WithoutCancel(ctx), self), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), envFolder+"="+folder, envURL+"="+url,
-		"ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+filepath.Join(folder, "strikes"))
+		"ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+filepath.Join(folder, fileStrikes))
 	p.cmd.Stdout, p.cmd.Stderr = stderr, stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)

@@ -66,7 +66,8 @@ func (o *options) result(ctx context.Context, c *Case) Result {
 	}
 	switch {
 	case len(r.failures) > 0 && o.keep != "":
-		if err := os.CopyFS(filepath.Join(o.keep, c.Name), os.DirFS(folder)); err != nil {
+		to := filepath.Join(o.keep, c.Name)
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(folder))); err != nil {
 			r.failures = append(r.failures, err.Error())
 		}
 	case len(r.failures) == 0 && o.falsify:

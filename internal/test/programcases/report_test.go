@@ -35,7 +35,16 @@ func TestCommandRefusesWhatItCannotRun(t *testing.T) {
 func TestCaseThatIsLeftOutIsNotRun(t *testing.T) {
 	t.Parallel()
 	o := &options{parallel: 1}
-	cases := []Case{*caseOf(t, `{"name": "x", "entry": "check"}`), *caseOf(t, `{"name": "y", "entry": "check"}`)}
+	const fault = `"faults": [{"at": "in_tool", "do": "pause"}]`
+	cases := []Case{*caseOf(t, `{"name": "x", `+fault+`}`), *caseOf(t, `{"name": "y", `+fault+`}`)}
 	got := slices.Collect(o.results(context.WithoutCancel(t.Context()), cases))
-	require.Equal(t, []Result{{name: "x", leftOut: "turnctl has no plan check"}, {name: "y", leftOut: "turnctl has no plan check"}}, got)
+	const why = "the runner cannot do pause at in_tool of epoch 0"
+	require.Equal(t, []Result{{name: "x", leftOut: why}, {name: "y", leftOut: why}}, got)
+}
+
+func TestCaseOfACheckIsRunWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--falsify", "--run", "checked-without-running", "testdata"}, &out), out.String())
+	require.Equal(t, "plan-checked-without-running ok\n1 passed, 0 failed, 0 left out\n", out.String())
 }

@@ -23,6 +23,10 @@ func (c *Case) run(ctx context.Context, folder string) (o *Observed, problems []
 		return nil, nil, err
 	}
 	defer s.Close()
+	if c.Entry == "check" {
+		o, err = s.check(ctx)
+		return o, nil, err
+	}
 	return s.run(ctx)
 }
 
@@ -78,6 +82,7 @@ func (s *session) replaceKilled(ctx context.Context) error {
 	if err != nil || !killed {
 		return err
 	}
+	s.kills++
 	s.worker, err = startWorker(ctx, s.folder, s.server.URL(), "")
 	return err
 }
@@ -121,8 +126,11 @@ func (s *session) observe(ctx context.Context) (*Observed, error) {
 		return nil, err
 	}
 	o := seen(s.journal.of(s.key()), entries, s.root)
-	if o.Response != nil {
+	if payloadFrom.Response != nil { // else the turn has ended, if at all, while its worker was stopped
 		o.Response = payloadFrom.Response
+	}
+	if o.Response != nil {
+		o.Response["payload"] = withoutTurn(o.Response["payload"], s.root)
 	}
 	s.models.observe(o)
 	if o.Context, err = contextOf(ctx, s.js, s.space, chat); err != nil {

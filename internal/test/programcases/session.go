@@ -45,6 +45,7 @@ type session struct {
 	models  *Models
 	to      counterparts
 	worker  *Process
+	kills   int // of workers
 	end     []func()
 
 	mu   sync.Mutex

@@ -75,3 +75,14 @@ func TestContextVariablesAreObserved(t *testing.T) {
 	runOrdinary(t, `{"name": "t", "plan": {}, "tools": {"t": {"behaviour": {"do": "set_context", "set": {"seat": "12A"}}}},
 		"expect": {"response": {"success": true}, "context": {"seat": "12A"}}}`)
 }
+
+func TestWhatDidNotHappenIsReported(t *testing.T) {
+	t.Parallel()
+	c := caseOf(t, `{"name": "t", "people": [{"question": "#1/1", "when": "asked", "answer": 1}], "actions": [{"when": "after_end", "do": "cancel"}],
+		"faults": [{"at": "in_tool", "do": "kill"}, {"at": "write_response", "do": "drop_ack"}]}`)
+	p := &play{c: c, s: &session{c: c, folder: t.TempDir()}, acted: make([]bool, 1)}
+	require.Equal(t, []string{
+		"people: the question #1/1 was not asked", "actions: the moment of cancel did not come",
+		"faults: drop_ack did not happen at write_response", "faults: workers were killed 0 times, expected 1",
+	}, p.undone())
+}

@@ -32,6 +32,7 @@ const (
 	fileLedger    = "ledger"
 	fileLog       = "log"     // of the workers, JSON lines
 	fileMetrics   = "metrics" // of workers that ended by themselves
+	fileStrikes   = "strikes" // of failpoints
 	folderOfFlows = "workflows"
 )
 
