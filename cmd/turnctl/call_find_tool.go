@@ -30,7 +30,7 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 			"test it there (package oneturntest), or publish a turn", id(b.Tool))
 	}
 	if b.Program != nil {
-		return nil, cli.Usagef("call: tool %s runs programs, and only a worker can run them: publish a turn", id(b.Tool))
+		return nil, cli.Usagef("call: tool %s runs programs, and only a worker can run them: turnctl plan check reports what it would do", id(b.Tool))
 	}
 	if agent == "" {
 		return b, nil

@@ -51,7 +51,7 @@ cannot be read. The shape of -o json:
   {"workflows": [{"name", "dir", "digest",
                   "bindings": [{"agent", "model", "tool", "kind", "where": {"text", …}, "file",
                                 "function", "effect", "effect_why", "max_attempts", "timeout_ms",
-                                "component", "display", "secret"}],
+                                "component", "display", "secret", "program"}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
                                    "fix"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],

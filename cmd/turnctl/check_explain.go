@@ -38,7 +38,7 @@ func (a *app) explain(format string, set *bindings.Set, path string) error {
 			r.Cause = "unknown_workflow"
 		}
 	} else {
-		found := reportBinding(b)
+		found := reportBinding(set, b)
 		r.Binding, r.Why = &found, rule(r, b)
 		if b.Model != nil {
 			r.Accepts = b.Model.Fields()

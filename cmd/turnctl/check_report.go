@@ -60,14 +60,16 @@ type bindingReport struct {
 	RunOnKeyReuse    bool            `json:"run_on_key_reuse,omitempty"`
 	CompatSilent     bool            `json:"compat_silent,omitempty"`
 	CompatEvents     bool            `json:"compat_events,omitempty"`
+	Program          *programReport  `json:"program,omitempty"` // of kind plan and orchestrate
 }
 
-func reportBinding(b *bindings.Binding) bindingReport {
+func reportBinding(set *bindings.Set, b *bindings.Binding) bindingReport {
 	return bindingReport{
 		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, Where: whereIs(b), File: b.File, Function: b.Function,
 		Effect: b.Effect, EffectWhy: b.EffectWhy, MaxAttempts: b.MaxAttempts, TimeoutMS: b.Timeout.Milliseconds(),
 		Component: b.Component, Display: b.Display, Secret: b.Secret, AcceptsContext: b.AcceptsContext,
 		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent, CompatEvents: b.CompatEvents,
+		Program: reportProgram(set, b),
 	}
 }
 
@@ -90,11 +92,11 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 	}
 	for _, b := range set.Bindings() {
 		if i, ok := at[b.Workflow]; ok {
-			r.Workflows[i].Bindings = append(r.Workflows[i].Bindings, reportBinding(b))
+			r.Workflows[i].Bindings = append(r.Workflows[i].Bindings, reportBinding(set, b))
 		}
 	}
 	for _, b := range set.Shared() {
-		r.Shared = append(r.Shared, reportBinding(b))
+		r.Shared = append(r.Shared, reportBinding(set, b))
 	}
 	for _, d := range set.Diagnostics() {
 		if i, ok := at[d.Workflow]; ok {

@@ -77,6 +77,9 @@ func bindingRows(all []bindingReport, places bool) (lines []string, fits bool) {
 
 // how describes the rules by which the tool runs.
 func (b *bindingReport) how() string {
+	if b.Program != nil {
+		return b.Program.how()
+	}
 	parts := []string{fmt.Sprintf("effect %s: %s", b.Effect, clean(b.EffectWhy, 200))}
 	timeout := "the worker's timeout"
 	if b.TimeoutMS > 0 {

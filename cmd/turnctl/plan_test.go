@@ -95,3 +95,19 @@ func TestPlanCheckSelectsTheToolForTheData(t *testing.T) {
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "none.json")
 }
+
+func TestCheckListsHowAToolRunsPrograms(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel + "- {name: off, kind: plan, agent: Other, uses: [], respond: planner, enabled: false, approve: true, program: {calls: 1}}\n"})
+	code, stdout, stderr := atTerminal(t, "", "check", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, "steps call run_plan, cp__agent_orchestrate, search, reserve, off; prompts go to planner; 50\n      calls at most; timeout 5m, of a step 1m\n")
+	require.Contains(t, stdout, "disabled; steps call no tool; answers are by planner; a person approves them; 1 call at most")
+	code, stdout, _ = atTerminal(t, "", "check", dir, "-o", "json")
+	require.Equal(t, cli.OK, code)
+	require.Contains(t, stdout, `"step_timeout_ms": 60000`)
+
+	code, _, stderr = atTerminal(t, "", "call", "run_plan", "--workflows", dir)
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "tool run_plan runs programs")
+}
