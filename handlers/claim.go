@@ -206,7 +206,7 @@ func (h *Handlers) keyChoice(t *turn, runs bool) (idempotency.KeyChoice, error) 
 func (h *Handlers) runsOnReuse(t *turn) bool {
 	b := t.Binding
 	if b == nil {
-		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // nil if unknown here: a stored decision is followed
+		b, _ = resolve(h.Bindings(), t) // nil if unknown here: a stored decision is followed
 	}
 	return b != nil && b.RunOnKeyReuse
 }

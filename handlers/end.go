@@ -296,7 +296,7 @@ func (h *Handlers) undecoded(ctx context.Context, m *message, kind string, err e
 	}
 	t := newTurn(m, event)
 	t.setData(events.CanonicalData(event, len(m.Data)))
-	if b, errBind := h.Bindings().Resolve(t.Workflow, t.Agent, t.Model); errBind == nil {
+	if b, errBind := resolve(h.Bindings(), t); errBind == nil {
 		t.Binding = b // for CompatSilent and the labels of metrics
 	}
 	t.reject = rejectUnusable(event, err)

@@ -183,16 +183,28 @@ func (t *turn) setData(data events.Canonical, fingerprint [sha256.Size]byte) {
 	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
 }
 
+// resolve finds the binding of a turn. A plan runs with the workflow's tool for plans, else with what is bound to its
+// model.
+func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
+	if !t.Plan {
+		return set.Resolve(t.Workflow, t.Agent, t.Model)
+	}
+	b, err := set.ResolvePlan(t.Workflow, t.Agent)
+	if err == nil {
+		return b, nil
+	}
+	if bound, errBound := set.Resolve(t.Workflow, t.Agent, t.Model); errBound == nil {
+		return bound, nil
+	}
+	return nil, err
+}
+
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
 func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	// 3. Resolve the binding of workflow, agent and model, and its tool.
 	var err error
-	if t.Plan {
-		t.Binding, err = h.Bindings().ResolvePlan(t.Workflow, t.Agent)
-	} else {
-		t.Binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
-	}
+	t.Binding, err = resolve(h.Bindings(), t)
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)

@@ -61,3 +61,28 @@ func TestPlanReadyStartsATurnOfTheModelPlan(t *testing.T) {
 	require.Equal(t, number(2), r.Payload)
 	requireDrained(t, s)
 }
+
+// TestPlanReadyFindsTheToolForPlansOfItsWorkflow has no tool that is bound to the model plan.
+func TestPlanReadyFindsTheToolForPlansOfItsWorkflow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "One/oneturn.yaml", "tools:\n- {name: run_plan, kind: plan, agent: Planner}\n")
+	write(t, dir, "None/oneturn.yaml", "tools:\n- {name: run_plan, kind: orchestrate, agent: Planner}\n")
+	s := server(t)
+	start(t, s, oneturn.Config{Workflows: dir})
+	c := client(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for workflow, want := range map[string]string{"One": "run_plan", "None": ""} {
+		turn, _, err := c.PublishRaw(ctx, fmt.Appendf(nil, `{"kind":"plan_ready","agent":"A","plan":{"type":"direct_response","content":"done"},"turn_idempotency_key":"t",
+			"context":{"app_id":"app","chat_id":%q,"workflow_name":%q}}`, workflow, workflow))
+		require.NoError(t, err)
+		r, err := c.AwaitTurn(ctx, turn)
+		require.NoError(t, err)
+		require.Equal(t, want, r.Tool, r.Content)
+		if want == "" {
+			require.Equal(t, events.CodeNoBinding, r.Code)
+			require.Contains(t, r.Content, `workflow "None" runs no plan of agent "A": no tool has kind: plan`)
+		}
+	}
+}
