@@ -185,14 +185,11 @@ func TestFailureOfThePlannerEndsThePlanningWithItsCode(t *testing.T) {
 	}
 }
 
-func TestPromptIsRefusedWithoutPlannerAndInsideOfPlannedPrograms(t *testing.T) {
+func TestPlannedProgramIsNotPlannedAgainWhileItRuns(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []string{flow.ReasonPlannerDisabled, flow.ReasonPlannerRecursion} {
-		err := planner.Refused(flow.KindOrchestration, reason)
-		require.Equal(t, reason, reasonOf(t, err))
-		require.Contains(t, err.Error(), "instead of")
-		require.Contains(t, err.Feedback(), "/prompt: ")
-	}
+	err := planner.Recursion(flow.KindOrchestration)
+	require.Equal(t, flow.ReasonPlannerRecursion, reasonOf(t, err))
+	require.Contains(t, err.Feedback(), "/prompt: a program that a planner wrote cannot be planned again")
 }
 
 func TestStoredReplyIsBoundedAndCompilesAlike(t *testing.T) {

@@ -10,15 +10,12 @@ import (
 // RuleMalformed is the rule of the problem of a reply that is not one JSON object.
 const RuleMalformed = "malformed"
 
-// Refused returns the refusal of a prompt for which no planner is asked. The reason is [flow.ReasonPlannerDisabled] if
-// the manifest names no planner, or [flow.ReasonPlannerRecursion] if the prompt is part of a program that a planner
-// wrote.
-func Refused(kind flow.Kind, reason string) *flow.Refused {
-	message := "no planner is configured: send a plan instead of a prompt, or set planner in the manifest of the tool"
-	if reason == flow.ReasonPlannerRecursion {
-		message = "a program that a planner wrote cannot be planned again: set plan instead of prompt"
-	}
-	return &flow.Refused{Kind: kind, Reason: reason, Problems: []flow.Problem{{Path: "/prompt", Rule: flow.RuleConflict, Message: message}}}
+// Recursion returns the refusal of a prompt that only shows up while a program runs which a planner has written: such a
+// program is not planned again. Prompts that can be seen before are refused when the program is compiled.
+func Recursion(kind flow.Kind) *flow.Refused {
+	return &flow.Refused{Kind: kind, Reason: flow.ReasonPlannerRecursion, Problems: []flow.Problem{{
+		Path: "/prompt", Rule: flow.RuleConflict, Message: "a program that a planner wrote cannot be planned again: set plan instead of prompt",
+	}}}
 }
 
 // malformed is the refusal of a reply that cannot be read.

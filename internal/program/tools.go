@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Tools struct {
 	list     []*bindings.Binding
 	byName   map[string]*bindings.Binding // as programs name them
 	names    []string                     // for feedback
+	agents   bool                         // names may be ids of agents
 	describe Describe
 
 	mu    sync.Mutex
@@ -35,6 +37,7 @@ type Tools struct {
 func NewTools(set *bindings.Set, b *bindings.Binding, agent string, describe Describe) *Tools {
 	t := &Tools{
 		set: set, agent: agent, list: set.StepTools(b, agent), describe: describe, byName: make(map[string]*bindings.Binding), found: make(map[*bindings.Binding]flow.Tool),
+		agents: b.Kind == bindings.KindOrchestrate,
 	}
 	for _, step := range t.list {
 		name := step.Tool
@@ -88,31 +91,39 @@ func (t *Tools) Find(name string) (flow.Tool, bool) {
 // toolOf returns what the compiler has to know of a tool. Arguments are described by the manifest, else by the tool
 // itself, else by the model of its binding; results by the manifest, else by the tool itself.
 func toolOf(b *bindings.Binding, describe Describe) flow.Tool {
-	tool := flow.Tool{Name: b.Tool, Effect: b.Effect, Program: kindOf(b), Input: b.Input}
-	input, output := b.InputSchema, b.OutputSchema
-	if describe != nil && b.Program == nil && (input == nil || output == nil || b.DiscoversEffect()) {
-		if d, ok := describe(b); ok {
-			if input == nil {
-				input = d.Input
-			}
-			if output == nil {
-				output = d.Output
-			}
-			if d.Effect != "" && !b.EffectDeclared {
-				tool.Effect = events.Effect(d.Effect)
-			}
-		}
-	}
-	if tool.Input == nil && input != nil {
-		if m, err := model.CompileSchema(b.Tool, input); err == nil {
+	d := described(b, describe)
+	tool := flow.Tool{Name: b.Tool, Effect: events.Effect(d.Effect), Program: kindOf(b), Input: b.Input}
+	if tool.Input == nil && d.Input != nil {
+		if m, err := model.CompileSchema(b.Tool, d.Input); err == nil {
 			tool.Input = m // else only the tool can check its arguments
 		}
 	}
-	if input == nil && b.Model != nil && b.Program == nil {
-		tool.Input, input = b.Model, b.Model.JSONSchema()
+	if d.Input == nil && b.Model != nil && b.Program == nil {
+		tool.Input, d.Input = b.Model, b.Model.JSONSchema()
 	}
-	tool.Arguments, tool.Output = schema(input), schema(output)
+	tool.Arguments, tool.Output = schema(d.Input), schema(d.Output)
 	return tool
+}
+
+// described returns schemas, effect and text of a tool by its manifest, else as it reports them itself.
+func described(b *bindings.Binding, describe Describe) tools.Description {
+	known := tools.Description{Text: b.Description, Input: b.InputSchema, Output: b.OutputSchema, Effect: string(b.Effect)}
+	if describe == nil || b.Program != nil || known.Input != nil && known.Output != nil && !b.DiscoversEffect() {
+		return known
+	}
+	if d, ok := describe(b); ok {
+		known.Text = cmp.Or(known.Text, d.Text)
+		if known.Input == nil {
+			known.Input = d.Input
+		}
+		if known.Output == nil {
+			known.Output = d.Output
+		}
+		if d.Effect != "" && !b.EffectDeclared {
+			known.Effect = d.Effect
+		}
+	}
+	return known
 }
 
 // schema reads a JSON Schema. One that cannot be read declares nothing.
