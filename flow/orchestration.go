@@ -185,7 +185,7 @@ func (c *compiler) group(step *Step, v any, path string, order int) {
 
 // agent reads one agent: the call of a tool.
 func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
-	call.ID, call.Arguments = id, map[string]any{}
+	call.ID = id
 	o, ok := c.object(v, path, order, "an agent")
 	if !ok {
 		return call
@@ -193,6 +193,7 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	call.Key = o.id("result_key", "", inKey)
 	call.Timeout = time.Duration(o.number("timeout_ms", 0)) * time.Millisecond
 	with, _ := o.values("with")
+	call.Arguments = make(map[string]any, len(with)+2) // and prompt and action
 	maps.Copy(call.Arguments, with)
 	call.path, call.direct = path, map[string]string{}
 	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
