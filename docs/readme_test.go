@@ -285,6 +285,16 @@ func TestPythonClientExampleCanBeFollowed(t *testing.T) {
 	require.Equal(t, 2, newShell(t).follow("../examples/08-python-client/README.md"))
 }
 
+func TestPlanExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 9, newShell(t).follow("../examples/09-plan/README.md"))
+}
+
+func TestOrchestrationExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 4, newShell(t).follow("../examples/10-orchestration/README.md"))
+}
+
 func TestHTTPExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
