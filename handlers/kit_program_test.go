@@ -28,8 +28,12 @@ type programKit struct {
 }
 
 const programWorkflow = `
-agents: {A: , O: }
+agents: {A: , O: , P: , Q: }
 tools:
+- {name: ask_plan, kind: plan, agent: P, planner: planner, respond: writer, uses: [one, two]}
+- {name: ask_agents, kind: orchestrate, agent: Q, planner: planner, uses: [one, two, cp__agent_orchestrate]}
+- {name: planner, kind: agent, auto: false, nats: {subject: agents.planner}}
+- {name: writer, kind: agent, auto: false, nats: {subject: agents.writer}}
 - {name: run_plan, kind: plan, agent: A}
 - {name: cp__agent_orchestrate, kind: orchestrate, agent: O}
 - {name: one, kind: go, auto: false, effect: unsafe, output: {type: object, properties: {id: {type: string}}}}

@@ -25,14 +25,15 @@ import (
 
 // programRun is one run of a program: of the turn itself, or of a step whose tool is a program again.
 type programRun struct {
-	h        *Handlers
-	turn     *turn    // whose steps these are
-	own      *turn    // the call whose tool the program is: the turn itself, or a step of it
-	run      *run.Run // of that call
-	d        idempotency.Decision
-	prefix   string // of the ids of its calls, "" or "outer#"
-	runner   *program.Runner
-	compiler *program.Compiler // with the manifests as they are when the run begins
+	h         *Handlers
+	turn      *turn    // whose steps these are
+	own       *turn    // the call whose tool the program is: the turn itself, or a step of it
+	run       *run.Run // of that call
+	d         idempotency.Decision
+	prefix    string // of the ids of its calls, "" or "outer#"
+	runner    *program.Runner
+	compiler  *program.Compiler // with the manifests as they are when the run begins
+	inPlanned bool              // a planner has written a program around it
 
 	mu    sync.Mutex
 	steps map[string]*step // that run, by call id
@@ -55,14 +56,18 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}}
 	begun := time.Now()
 	err := p.runStored(clock)
+	out, stopped := p.outcome(err)
 	t.attempts, t.ran = 1, time.Since(begun)-clock.Paused()
+	if out.Duration = t.ran; stopped == nil {
+		stopped = p.respond(ctx, &out, err)
+	}
 	h.Metrics.InFlight.Dec()
 	var hostErr error
 	if d.Hold, hostErr = r.Close(); hostErr != nil {
 		return h.endStopped(t, d, hostErr)
 	}
 	t.Hit(failpoint.AfterTool)
-	return h.endProgram(t, d, p, err)
+	return h.endProgram(t, d, out, stopped)
 }
 
 // runStored stores the program, unless it is stored, and runs it.
@@ -90,7 +95,10 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		record = before.Program
 	}
 	if record == nil {
-		compiled, _, err := p.compiler.Compile(p.own.args)
+		compiled, ask, err := p.compiler.Compile(p.own.args)
+		if ask != nil {
+			compiled, err = p.plan(ctx, ask)
+		}
 		if err != nil || len(compiled.Steps) == 0 {
 			return compiled, err
 		}

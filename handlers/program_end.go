@@ -19,9 +19,8 @@ import (
 // How a program ends: outcome makes a result of what its calls have stored, endProgram stores it as the response of the turn.
 // Before any response of a turn whose tool is a program, closeSteps ends the steps that have none.
 
-// endProgram ends a turn whose program is over, or was stopped because of err.
-func (h *Handlers) endProgram(t *turn, d idempotency.Decision, p *programRun, err error) inbound.Disposition {
-	out, stopped := p.outcome(err)
+// endProgram ends a turn whose program is over, or was stopped.
+func (h *Handlers) endProgram(t *turn, d idempotency.Decision, out engine.Outcome, stopped error) inbound.Disposition {
 	var coded *events.Error
 	switch {
 	case stopped == nil:
@@ -42,10 +41,14 @@ func (h *Handlers) endProgram(t *turn, d idempotency.Decision, p *programRun, er
 // outcome returns the result of a program that is over. Stopped is why it has none: it continues elsewhere, or cannot be read.
 func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 	var refused *flow.Refused
+	var unplanned *plannerError
 	var coded *events.Error
 	switch {
-	case errors.As(err, &refused): // a nested program: the program of a turn is refused before its claim
+	case errors.As(err, &refused): // a nested or planned program: any other program of a turn is refused before its claim
 		return p.refusedOutcome(refused), nil
+	case errors.As(err, &unplanned):
+		p.runner = p.newRunner(&flow.Program{Kind: unplanned.kind})
+		return p.result(p.runner.Result(string(unplanned.err.Code), unplanned.err.Msg)), nil
 	case p.runner == nil:
 		return out, err
 	case err == nil:

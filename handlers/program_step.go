@@ -33,7 +33,7 @@ type step struct {
 
 // keyOf returns the key of the records of a call.
 func (p *programRun) keyOf(call *flow.Call) subjects.Key {
-	return p.turn.Key.WithCall(subjects.StepCall(p.prefix + call.ID))
+	return p.turn.Key.WithCall(subjects.CallOf(p.prefix + call.ID))
 }
 
 // newStep returns a call of the program. Its binding is nil if this worker has no such tool (any more).
@@ -308,7 +308,7 @@ func damagedBy(err error) error {
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	s.Depth = p.depth() + 1
 	inner := &programRun{
-		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
+		inPlanned: p.inPlanned || isPrompt(p.own.args), h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
 	}
 	clock := program.NewClock(ctx, s.Binding.Timeout)
 	defer clock.End()

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ const longRun = time.Second
 func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Call, error) {
 	hold, call := r.Hold(), run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
 	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), inbound.Trace(t.m.Header)
-	call.FencingToken, call.Epoch = hold.Token, hold.Epoch
+	call.FencingToken, call.Epoch, call.Program = hold.Token, hold.Epoch, t.Program != ""
 	load := func(ctx context.Context) (map[string]any, error) {
 		vars := t.Vars
 		if vars == nil {
@@ -95,6 +96,9 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 		out.Payload = events.JSONOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
+	if t.Program != "" && out.Status == events.StatusOK {
+		nameArtifact(r, out)
+	}
 	r.Payload, err = h.shrink(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
 		code := unstorable(t, err)
@@ -110,6 +114,15 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 		r.ContextKeys = keys
 	}
 	return r, nil
+}
+
+// nameArtifact adds the ids of the artifact and of the skill that the result of a step names.
+func nameArtifact(r *events.ToolResponse, out engine.Outcome) {
+	result, err := events.Decode(out.Payload)
+	if err != nil {
+		return
+	}
+	r.ArtifactID, r.SkillID = tools.ArtifactID(result), cmp.Or(tools.SkillID(result), out.Skill)
 }
 
 // withResult is the payload of a response whose tool has a result, though its changes of the
