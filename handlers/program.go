@@ -167,12 +167,12 @@ func (p *programRun) MayStart(context.Context) error {
 var errNotFresh = errors.New("the message was not kept in progress: another worker may have it")
 
 // Ended implements [program.Steps].
-func (p *programRun) Ended(ctx context.Context, calls []*flow.Call) (map[string]program.End, error) {
+func (p *programRun) Ended(ctx context.Context, calls []*flow.Call, since uint64) (map[string]program.End, error) {
 	keys := make([]subjects.Key, 0, len(calls))
 	for _, call := range calls {
 		keys = append(keys, p.keyOf(call))
 	}
-	responses, err := p.h.Journal.StepResponses(p.lease(), p.run.Hold(), keys...)
+	responses, err := p.h.Journal.StepResponses(p.lease(), p.run.Hold(), since, keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
@@ -88,7 +89,7 @@ func (j *Journal) Enter(ctx context.Context, h Hold, s StepCall) (StepEntry, err
 	case called.Err != nil:
 		return StepEntry{}, corrupt(called)
 	}
-	responses, err := j.StepResponses(ctx, h, h.Key)
+	responses, err := j.StepResponses(ctx, h, 0, h.Key)
 	switch {
 	case err != nil:
 		return StepEntry{}, err
@@ -145,22 +146,32 @@ func (j *Journal) EndStep(ctx context.Context, h Hold, event []byte) (Record, er
 }
 
 // StepResponses returns the responses of steps by their keys, nil for those that have not ended, as the leader knows them. Of a
-// group in which the first success counts, it is the one with the lowest sequence.
-func (j *Journal) StepResponses(ctx context.Context, h Hold, steps ...subjects.Key) ([]*Record, error) {
+// group in which the first success counts, it is the one with the lowest sequence. Since is the sequence of the newest of them that
+// the caller knows of, 0 if of none: the read shows that one, and so every response that was stored before it. If a leader that was
+// replaced continues to answer without it, StepResponses fails with [ErrStale].
+func (j *Journal) StepResponses(ctx context.Context, h Hold, since uint64, steps ...subjects.Key) ([]*Record, error) {
 	names := make([]string, len(steps))
 	for i, key := range steps {
 		names[i] = key.Public(events.RecordResponse)
 	}
-	found, err := j.lastOf(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range found {
-		if !h.has(r) {
-			found[i] = nil
+	for range maxRereads {
+		found, err := j.lastOf(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		if since == 0 || slices.ContainsFunc(found, func(r *Record) bool { return r != nil && r.Seq >= since }) {
+			for i, r := range found {
+				if !h.has(r) {
+					found[i] = nil
+				}
+			}
+			return found, nil
+		}
+		if err := j.pause(ctx, unknownPause); err != nil {
+			return nil, err
 		}
 	}
-	return found, nil
+	return nil, ErrStale
 }
 
 // CloseSteps stores a response for each step that was called and has none, so that the response of the turn, which the caller

@@ -315,7 +315,7 @@ func TestStepsOfAnEarlierGenerationAreNotThisTurns(t *testing.T) {
 
 		h := second(t, s, "program")
 		require.Empty(t, load(t, s).Steps())
-		responses, err := j.StepResponses(t.Context(), h, stepKey("a"), stepKey("b"))
+		responses, err := j.StepResponses(t.Context(), h, 0, stepKey("a"), stepKey("b"))
 		require.NoError(t, err)
 		require.Equal(t, []*idempotency.Record{nil, nil}, responses)
 		called, err := j.Called(t.Context(), stepKey("b"))
@@ -328,6 +328,50 @@ func TestStepsOfAnEarlierGenerationAreNotThisTurns(t *testing.T) {
 		endsStep(t, s, enters(t, s, h, "b", "unsafe"), "second")
 		require.NoError(t, j.CloseSteps(t.Context(), h, func(*idempotency.Call) ([]byte, error) { return []byte("closed"), nil }))
 		require.Equal(t, "closed", responseOf(t, s, stepKey("a")))
+	})
+}
+
+// replacedOnce is a store whose next read by names is answered by a leader that was replaced before a sequence.
+type replacedOnce struct {
+	*storetest.Memory
+
+	until uint64
+}
+
+func (s *replacedOnce) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	found, err := s.Memory.LastOf(ctx, keys)
+	for i, r := range found {
+		if s.until > 0 && r != nil && r.Seq > s.until {
+			found[i] = nil
+		}
+	}
+	s.until = 0
+	return found, err
+}
+
+// R5: the winner of a race is decided by a read that shows the own success, and so every one before it.
+func TestResponsesOfARaceAreReadAtLeastUpToTheOwnOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.NewMemory()
+		first := owner(t, s, "program")
+		a, b := enters(t, s, first, "a", "none"), enters(t, s, first, "b", "none")
+		second := nextOwner(t, s, 2).Hold
+		endsStep(t, s, a, "first")
+		mine, err := newJournal(s).EndStep(t.Context(), second.ForStep(b.Key.Call, "none"), []byte("second"))
+		require.NoError(t, err)
+		read := func(since uint64) ([]*idempotency.Record, error) {
+			return newJournal(&replacedOnce{s, second.Token}).StepResponses(t.Context(), second, since, a.Key, b.Key)
+		}
+		responses, err := read(mine.Seq)
+		require.NoError(t, err)
+		require.Equal(t, "first", string(responses[0].Data))
+		require.Equal(t, mine.Seq, responses[1].Seq)
+		responses, err = read(0)
+		require.NoError(t, err)
+		require.Equal(t, []*idempotency.Record{nil, nil}, responses)
+		_, err = read(mine.Seq + 1)
+		require.ErrorIs(t, err, idempotency.ErrStale)
 	})
 }
 

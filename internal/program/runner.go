@@ -22,8 +22,9 @@ type Steps interface {
 	// Run runs a call to its end, which is stored when it returns. Refused is why its arguments cannot be made; then its tool is
 	// not entered. An error stops the whole program, which has no end then: it is parked, lost, or handed to another worker.
 	Run(ctx context.Context, call *flow.Call, args map[string]any, refused error) (End, error)
-	// Ended reads which of some calls have ended, from the leader: of a race, the success that was stored first counts.
-	Ended(ctx context.Context, calls []*flow.Call) (map[string]End, error)
+	// Ended reads which of some calls have ended, from the leader: of a race, the success that was stored first counts. The read
+	// shows at least the end with a sequence.
+	Ended(ctx context.Context, calls []*flow.Call, since uint64) (map[string]End, error)
 	// Release is called when the runner has got the end of a call.
 	Release(call *flow.Call)
 	// Rest is called before the runner waits, with the calls that wait for people, and Work when it continues.
@@ -188,8 +189,11 @@ func (r *Runner) await(ctx context.Context, waiting []*flow.Call) error {
 	if got.err != nil {
 		return got.err
 	}
+	if err := r.confirm(ctx, got); err != nil {
+		return err // its end does not count here: the race that it has ended may have another winner
+	}
 	r.Ends[got.call.ID] = got.end
-	return r.confirm(ctx, got)
+	return nil
 }
 
 // confirm reads which calls of a race have ended, when one of them has succeeded: another one may have succeeded before it, and its
@@ -199,7 +203,7 @@ func (r *Runner) confirm(ctx context.Context, got endOf) error {
 	if group == nil || !got.end.Success {
 		return nil
 	}
-	stored, err := r.Steps.Ended(ctx, group)
+	stored, err := r.Steps.Ended(ctx, group, got.end.Seq)
 	if err != nil {
 		return err
 	}
