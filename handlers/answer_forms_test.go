@@ -25,7 +25,7 @@ func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
 		if filter == subjects.TurnKey("app", "chat", "", "turn").ReuseNotes() {
 			return nil, nil
 		}
-		require.Equal(t, "e.app.chat.*.*.ask.1", filter)
+		require.Equal(t, "e.app.chat.*.0.ask.1", filter)
 		return []subjects.Record{{Key: subjects.TurnKey("app", "chat", "run-2", "turn")}, {Key: a.key}, {Key: subjects.TurnKey("app", "chat", "", "turn")}}, nil
 	})
 	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), yes())).Code)

@@ -29,7 +29,7 @@ func (k *kit) lists(list func(filter string) ([]subjects.Record, error)) {
 func (k *kit) finds(err error, calls ...subjects.Key) *int {
 	n := 0
 	k.lists(func(filter string) (found []subjects.Record, _ error) {
-		asked, claimed := strings.HasPrefix(filter, "e.app.chat.*.*.ask."), filter == "e.app.chat.*.*.tool_call"
+		asked, claimed := strings.HasPrefix(filter, "e.app.chat.*.0.ask."), filter == "e.app.chat.*.0.tool_call"
 		if asked {
 			n++
 		}

@@ -81,7 +81,8 @@ func (s *server) window(ctx context.Context, want listSettings, start, last uint
 	k := newest{limit: want.limit + 1, open: want.open}
 	err := s.headers(ctx, start, last, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
-		case key.Private || key.ID != "" || want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
+		case key.Private || key.ID != "" || key.Call != subjects.SingleCall || // steps of programs are not turns
+			want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
 		case key.Kind == events.KindToolResponse && want.open:
 			k.ended(wholeTurn(key.Key))
 		case key.Kind == events.KindToolCall && !at.Before(since):
@@ -136,7 +137,8 @@ func (n *newest) add(r subjects.Record, seq uint64) {
 	n.kept = append(n.kept, kept{r, seq})
 }
 
-func (n *newest) isGone(r subjects.Record) bool { return n.gone[r] || n.gone[wholeTurn(r.Key)] }
+// isGone reports whether a turn, a question, or the turn of a question has ended. A question of a step ends with its turn.
+func (n *newest) isGone(r subjects.Record) bool { return n.gone[r] || n.gone[wholeTurn(r.OfTurn())] }
 
 // ended takes out a question, or a turn with its questions.
 func (n *newest) ended(r subjects.Record) {

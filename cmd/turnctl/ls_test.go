@@ -147,14 +147,14 @@ func TestNewestKeepsTheLastClaimsThatHaveNotEnded(t *testing.T) {
 func TestNewestDropsQuestionsOfEndedTurnsAndKeepsTheOnesThatAreAskedAgain(t *testing.T) {
 	t.Parallel()
 	asked := func(turn, ask string) subjects.Record {
-		return subjects.Record{Key: subjects.Key{Turn: turn}, Kind: events.RecordAsk, ID: ask}
+		return subjects.Record{Key: subjects.Key{Turn: turn, Call: subjects.SingleCall}, Kind: events.RecordAsk, ID: ask}
 	}
 	n := newest{limit: 10, open: true}
 	n.add(asked("a", "1"), 1)
 	n.add(asked("a", "2"), 2)
 	n.add(asked("b", "1"), 3)
 	n.ended(asked("a", "1"))
-	n.ended(wholeTurn(subjects.Key{Turn: "b"}))
+	n.ended(wholeTurn(subjects.Key{Turn: "b", Call: subjects.SingleCall}))
 	n.add(asked("b", "1"), 6) // under a key that is used by another turn
 	require.Equal(t, []kept{{asked("a", "2"), 2}, {asked("b", "1"), 6}}, n.list())
 }

@@ -37,13 +37,13 @@ type question struct {
 	Subject     string            `json:"answer_subject,omitempty"`
 	ShownBytes  int               `json:"shown_bytes"`          // of the displayed content
 	ShownBlob   string            `json:"shown_blob,omitempty"` // object with the content, if it is large
-	Key         string            `json:"key"`                  // of the turn, for turnctl show --key
+	Key         string            `json:"key"`                  // of the call that asked, for turnctl show --key
 	Error       string            `json:"error,omitempty"`      // what is wrong with the record
 	Shown       any               `json:"shown,omitempty"`      // with --payload
 	Schema      any               `json:"schema,omitempty"`     // with --payload
 
-	id  string // token of the question in its turn
-	ask string // its id in its turn, "" if it is not known
+	id  string // token of the question in its call
+	ask string // its id in its call, "" if it is not known
 }
 
 // newQuestion reads the record of a question.
@@ -83,10 +83,11 @@ func newQuestion(r *idempotency.Record, fact *recordFact, payload bool) question
 // questions are the questions of a turn with their outcomes, read from its records in order.
 type questions []question
 
-// find returns the question with an id, nil if there is none.
-func (l questions) find(id string) *question {
+// find returns the question that a call has asked with an id, both as in a record of it; nil if there is none. Steps of a program
+// may have questions with the same id.
+func (l questions) find(call, id string) *question {
 	for i := range l {
-		if l[i].id == id {
+		if l[i].Key == call && l[i].id == id {
 			return &l[i]
 		}
 	}
@@ -109,7 +110,8 @@ func (q *question) decided(t *idempotency.Turn, asked *idempotency.QuestionState
 // acked notes the user that answered a question, from its ack.
 func (l questions) acked(r *idempotency.Record, fact *recordFact) {
 	var e events.ToolCallAck
-	if q := l.find(fact.ID); q != nil && read(r, fact, events.KindToolCallAck, &e) {
+	key, _ := subjects.ParseKey(r.Key)
+	if q := l.find(key.String(), key.ID); q != nil && read(r, fact, events.KindToolCallAck, &e) {
 		q.DecidedBy = e.UserID
 	}
 }

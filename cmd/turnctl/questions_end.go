@@ -63,7 +63,7 @@ has recorded it yet.`,
 				return err
 			}
 			err = s.until(ctx, l.journalKey, func(l *turnReport) bool {
-				q := l.Questions.find(q.id)
+				q := l.Questions.find(q.Key, q.id)
 				if q != nil {
 					out.State = string(q.State)
 				}
@@ -176,7 +176,7 @@ func (s *server) turnOfQuestion(ctx context.Context, where place, name string) (
 	}
 	turns := map[subjects.Key]bool{}
 	for _, r := range names {
-		turns[r.Key] = true
+		turns[r.OfTurn()] = true
 	}
 	switch len(turns) {
 	case 0:

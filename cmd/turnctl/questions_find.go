@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -40,7 +41,7 @@ func (s *server) question(ctx context.Context, where place, toolCallID string, p
 	if err != nil {
 		return nil, nil, err
 	}
-	q := l.Questions.find(names[0].ID)
+	q := l.Questions.find(names[0].String(), names[0].ID)
 	if q == nil {
 		return nil, nil, fmt.Errorf("%w: %.200q: its turn has ended", errNoQuestion, toolCallID)
 	}
@@ -55,6 +56,10 @@ func (s *server) names(ctx context.Context, where place, call, ask string) ([]su
 	list, filter := s.reader.Names(app), ref.Questions
 	if where.chat == "" {
 		list, filter = s.reader.Timers, func(calls subjects.Key) string { return s.space.AskTimers(calls, ask) }
+	}
+	if ask == idempotency.AnyToken { // also questions of the steps of a program
+		inCall := filter
+		filter = func(calls subjects.Key) string { return inCall(calls.WithCall(idempotency.AnyToken)) }
 	}
 	names, err := list.Locate(ctx, ref, filter)
 	return names, unprovisioned(err)

@@ -77,8 +77,8 @@ func (r *Ref) Qualified() (turn string, ok bool) { return events.Unqualified(r.C
 // Questions is the filter for the question in some calls.
 func (r *Ref) Questions(calls subjects.Key) string { return calls.Public(events.RecordAsk, r.Ask) }
 
-// Claims is the filter for the claims of some calls.
-func Claims(calls subjects.Key) string { return calls.Public(events.RecordCall) }
+// Claims is the filter for the claims of the turns of some calls. The tool_call of a step claims nothing.
+func Claims(calls subjects.Key) string { return calls.OfTurn().Public(events.RecordCall) }
 
 // Locate returns the names of the records that are meant, by the names of records alone; filter makes the filter for
 // some calls. There is one at most, unless turn keys were chosen that look like turn keys with a run id, or the chat is
@@ -150,12 +150,12 @@ func (list Lister) Search(ctx context.Context, r *Ref, filter func(calls subject
 	if !ok || list == nil {
 		return nil, nil
 	}
-	all, err := list(ctx, filter(subjects.Key{App: r.App, Chat: r.Chat, Turn: idempotency.AnyToken, Call: idempotency.AnyToken}))
+	all, err := list(ctx, filter(subjects.Key{App: r.App, Chat: r.Chat, Turn: idempotency.AnyToken, Call: r.call()}))
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(name subjects.Record) bool {
-		return events.QualifiedCallID(turn, name.Turn) != r.Call || name.Call != r.call()
+		return events.QualifiedCallID(turn, name.Turn) != r.Call
 	}), nil
 }
 
@@ -177,10 +177,21 @@ func keysOf(names []subjects.Record, err error) ([]subjects.Key, error) {
 	return keys, err
 }
 
-// OpenCall returns the claim of the call that is meant, if it has no response yet, or
-// [idempotency.ErrNotFound]: a worker has entered its tool, or will. It fails as [Lister.Locate] does.
+// OpenCall returns the claim of the turn whose call is meant, if the turn has no response yet, or
+// [idempotency.ErrNotFound]: a worker has entered the tool of the call, or may. Only a program has steps, and a step that has
+// ended is entered no more. It fails as [Lister.Locate] does.
 func OpenCall(ctx context.Context, store idempotency.Store, list Lister, r *Ref) (idempotency.Record, error) {
-	names, err := list.Locate(ctx, r, Claims)
+	for _, ref := range r.Refs() {
+		claim, err := openCall(ctx, store, list, ref)
+		if !errors.Is(err, idempotency.ErrNotFound) {
+			return claim, err
+		}
+	}
+	return idempotency.Record{}, idempotency.ErrNotFound
+}
+
+func openCall(ctx context.Context, store idempotency.Store, list Lister, r *Ref) (idempotency.Record, error) {
+	names, err := list.locate(ctx, r, Claims)
 	if err != nil {
 		return idempotency.Record{}, err
 	}
@@ -190,7 +201,20 @@ func OpenCall(ctx context.Context, store idempotency.Store, list Lister, r *Ref)
 		if err != nil {
 			return idempotency.Record{}, err
 		}
-		if t.Claim != nil && t.Claim.Err == nil && t.Claim.Meta.Outcome == "" && t.Response == nil {
+		if t.Claim == nil || t.Claim.Err != nil || t.Claim.Meta.Outcome != "" || t.Response != nil {
+			continue
+		}
+		if r.Step == "" {
+			return *t.Claim, nil
+		}
+		if t.Claim.Meta.Effect != string(events.EffectProgram) {
+			continue
+		}
+		step, err := store.LastOf(ctx, []string{name.Key.WithCall(r.Step).Public(events.RecordResponse)})
+		if err != nil {
+			return idempotency.Record{}, err
+		}
+		if step[0] == nil || step[0].Former(t.Claim.Seq) {
 			return *t.Claim, nil
 		}
 	}

@@ -146,7 +146,7 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 		return kv.Names(ctx, filter)
 	})
 	call := func(key subjects.Key) string { return events.QualifiedCallID("t", key.Turn) }
-	const chat = "e.app.chat.*.*."
+	const chat = "e.app.chat.*.0."
 	for name, c := range map[string]struct {
 		of       query.Ref
 		want     subjects.Key
@@ -184,9 +184,9 @@ func TestRefusedListAndOversizedListAreErrorsAndNoAbsence(t *testing.T) {
 	var oversized query.OversizedFilters
 	list := oversized.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
 		switch lists++; filter {
-		case subjects.QuestionInChat("app", "full", "1"):
+		case "e.app.full.*.0.ask.1":
 			return nil, idempotency.ErrTooMany
-		case subjects.QuestionInChat("app", "chat", "1"):
+		case "e.app.chat.*.0.ask.1":
 			return nil, failed
 		}
 		return nil, nil

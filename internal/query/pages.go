@@ -159,7 +159,7 @@ func (p *filling) add(r *idempotency.Record) bool {
 	parsed, _ := subjects.ParseKey(r.Key)
 	record := api.Record{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data}
 	if r.Damaged() {
-		if parsed.Kind != events.KindToolResponse {
+		if parsed.Kind != events.KindToolResponse || parsed.Call != subjects.SingleCall {
 			return true // turnctl shows it
 		}
 		record.Event, record.Code = nil, events.CodeStateCorrupt // clients that wait for the end must see it

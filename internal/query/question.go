@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
@@ -57,7 +58,7 @@ func (r *Reader) notAskedYet(ctx context.Context, ref *Ref, id string) (*api.Que
 		return nil, err
 	}
 	e, err := events.ReadCall(claim.Data)
-	if err != nil || e.ToolCallID != ref.Call {
+	if err != nil || !slices.ContainsFunc(ref.Refs(), func(r *Ref) bool { return r.Call == e.ToolCallID }) {
 		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
 	}
 	return &api.Question{
@@ -126,14 +127,16 @@ func StateOf(t *idempotency.Turn, q *idempotency.QuestionState) api.QuestionStat
 	}
 }
 
-// stateOf is [StateOf] of the record of a question: the records that may have ended it are read by their names.
+// stateOf is [StateOf] of the record of a question: the records that may have ended it are read by their names. A question of
+// a step of a program ends with the turn of the program.
 func (r *Reader) stateOf(ctx context.Context, asked *idempotency.Record) (api.QuestionState, error) {
 	ask, ok := subjects.ParseKey(asked.Key)
 	if !ok {
 		return api.Closed, nil
 	}
+	turn := ask.OfTurn()
 	found, err := r.store.LastOf(ctx, []string{
-		ask.Public(events.RecordCall), ask.Public(events.RecordResponse), ask.Public(events.RecordCancel),
+		turn.Public(events.RecordCall), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel),
 		ask.Public(events.RecordAck, ask.ID), ask.Key.Private(events.RecordAnswer, ask.ID),
 	})
 	if err != nil {

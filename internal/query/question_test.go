@@ -109,3 +109,69 @@ func TestQuestionOfAnEarlierTurnUnderTheKeyIsClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, api.Closed, q.State)
 }
+
+func TestQuestionOfAStepIsFoundByItsIDAndEndsWithItsTurn(t *testing.T) {
+	t.Parallel()
+	nc := oneturntest.NewServer(t).Connect()
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
+	reader := query.New(nc, space, kv, nil)
+	for turn, c := range map[string]struct {
+		run     string
+		records func(turn, step subjects.Key) []string
+		outcome idempotency.Outcome
+		want    api.QuestionState
+	}{
+		"open":           {"", func(_, _ subjects.Key) []string { return nil }, "", api.Open},
+		"with-run":       {"r1", func(_, _ subjects.Key) []string { return nil }, "", api.Open},
+		"step-ended":     {"", func(_, s subjects.Key) []string { return []string{s.Public("tool_response")} }, "", api.Open},
+		"turn-ended":     {"", func(t, _ subjects.Key) []string { return []string{t.Public("tool_response")} }, "", api.Closed},
+		"turn-cancelled": {"", func(t, _ subjects.Key) []string { return []string{t.Public("cancel")} }, "", api.Cancelled},
+		"answered":       {"", func(_, s subjects.Key) []string { return []string{s.Private("answer", "1")} }, idempotency.Answered, api.Answered},
+		"another-step": {"", func(t, _ subjects.Key) []string {
+			return []string{t.WithCall(subjects.CallOf("other")).Private("answer", "1")}
+		}, idempotency.Answered, api.Open},
+	} {
+		key := subjects.TurnKey("app", "chat", c.run, turn)
+		step := key.WithCall(subjects.CallOf("fan[1]"))
+		callID := events.CallID(events.TurnID{App: "app", Chat: "chat", Run: c.run, Turn: turn}, key.Turn)
+		id := events.QuestionID(events.StepID(callID, "fan[1]"), "1")
+		create := func(name string, outcome idempotency.Outcome, e *events.ToolCall) {
+			body := []byte("{}")
+			if e != nil {
+				e.AppID, e.ChatID, e.RunID, e.Turn, e.WorkflowName = "app", "chat", c.run, turn, "WF"
+				var err error
+				body, err = events.Encode(events.KindToolCall, e, time.Now())
+				require.NoError(t, err)
+			}
+			_, err := kv.Create(t.Context(), idempotency.Record{Key: name, Data: body, Meta: idempotency.Meta{
+				Owner: "w", Nonce: "n", Epoch: 1, Effect: string(events.EffectProgram), Outcome: string(outcome),
+			}})
+			require.NoError(t, err)
+		}
+		create(key.Public("tool_call"), "", &events.ToolCall{ToolCallID: callID})
+		q, err := reader.Question(t.Context(), "app", "chat", "", id)
+		require.NoError(t, err, turn)
+		require.NotNil(t, q, turn)
+		require.Equal(t, api.NotAsked, q.State, turn)
+		create(step.Public("ask", "1"), "", &events.ToolCall{ToolCallID: id, Answer: &events.AnswerTo{Subject: "s"}})
+		for _, name := range c.records(key, step) {
+			create(name, c.outcome, nil)
+		}
+		q, err = reader.Question(t.Context(), "app", "chat", "", id)
+		require.NoError(t, err, turn)
+		require.NotNil(t, q, turn)
+		require.Equal(t, c.want, q.State, turn)
+		page, err := reader.Questions(t.Context(), "app", "chat", q.Sequence)
+		require.NoError(t, err)
+		require.Equal(t, c.want == api.Open, len(page.Questions) > 0 && page.Questions[0].ToolCallID == id, turn)
+	}
+	// A turn that is not a program has no steps.
+	_, err := kv.Create(t.Context(), idempotency.Record{Key: subjects.TurnKey("app", "chat", "", "single").Public("tool_call"), Data: []byte("{}"), Meta: idempotency.Meta{
+		Owner: "w", Nonce: "n", Epoch: 1, Effect: "replay",
+	}})
+	require.NoError(t, err)
+	q, err := reader.Question(t.Context(), "app", "chat", "", "single#0/1")
+	require.NoError(t, err)
+	require.Nil(t, q)
+}

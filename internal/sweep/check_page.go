@@ -165,7 +165,8 @@ func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
 		return false, nil
 	case o.parked():
-		newest, err := r.Store.Last(ctx, "*."+o.Key+".>")
+		key, _ := subjects.ParseCall(o.Key)
+		newest, err := r.Store.Last(ctx, key.TurnRecords()) // of its steps as well
 		return err == nil && newest.Seq == o.Parked, nil
 	case o.Held > 0:
 		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: o.Stream, Seq: o.Held})

@@ -46,8 +46,8 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 			switch {
 			case !ok:
 			case !found.add(rec, m, meta):
-				r.news.add(rec.Key, meta.Sequence.Stream, rec.Kind == events.KindToolResponse)
-			case rec.Kind == events.KindToolCall && !rec.Private:
+				r.news.add(rec.OfTurn(), meta.Sequence.Stream, isOfTurn(rec, events.KindToolResponse))
+			case isOfTurn(rec, events.KindToolCall):
 				r.news.forget(rec.Key)
 			}
 		})
@@ -75,28 +75,35 @@ func newClaims(scope Scope) *claims {
 	return &claims{in: scope.matcher(), open: map[subjects.Key]OpenTurn{}}
 }
 
+// isOfTurn reports whether a record is the claim or the response of a turn, and not of a step of a program.
+func isOfTurn(r subjects.Record, kind string) bool {
+	return r.Kind == kind && !r.Private && r.ID == "" && r.Call == subjects.SingleCall
+}
+
 // add records what a header shows, and reports whether its turn was claimed in this part or does not matter. If not,
-// the turn was claimed in an earlier part.
+// the turn was claimed in an earlier part. Records of the steps of a program count for its turn, but none of them claims or
+// ends it.
 func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
-	if !c.in(r.Key) || r.Call != subjects.SingleCall {
+	if !c.in(r.Key) || r.Call == subjects.Absent {
 		return true
 	}
-	o, known := c.open[r.Key]
+	turn := r.OfTurn()
+	o, known := c.open[turn]
 	switch {
 	case r.Private && idempotency.Secrecy(m.Headers().Get(idempotency.HeaderSecret)) == idempotency.Sealed:
 		if !known {
-			o = OpenTurn{Key: r.String(), Seq: meta.Sequence.Stream}
+			o = OpenTurn{Key: turn.String(), Seq: meta.Sequence.Stream}
 		}
 		o.Secret = true
-	case !r.Private && r.ID == "" && r.Kind == events.KindToolCall:
+	case isOfTurn(r, events.KindToolCall):
 		o.claimed(r, m, meta)
 	case !known:
 		return false
 	case r.Private || r.ID != "":
 		o.Held, o.Stream = 0, "" // another message may hold it, or none
-	case r.Kind == events.KindToolResponse:
+	case isOfTurn(r, events.KindToolResponse):
 		if !o.Secret { // else it is checked one more time, to erase them
-			delete(c.open, r.Key)
+			delete(c.open, turn)
 			return true
 		}
 		o.At = 0
@@ -104,7 +111,7 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 	if known {
 		o.Newest = meta.Sequence.Stream
 	}
-	c.open[r.Key] = o
+	c.open[turn] = o
 	return known || o.At != 0
 }
 
