@@ -46,7 +46,9 @@ func TestAnswerToAStepContinuesTheTurnAndTheOtherStepsWait(t *testing.T) {
 		parkedSteps(t, s, "a", "b", "c")
 		park, err := s.Last(t.Context(), key.Private("park", "1"))
 		require.NoError(t, err)
-		var named struct{ Open []string }
+		var named struct {
+			Open []string `json:"open"`
+		}
 		require.NoError(t, json.Unmarshal(park.Data, &named))
 		ask, _ := load(t, s).CallOf(stepKey("a")).Question("q")
 		require.Equal(t, stepKey("a").Call+"."+ask.Token, named.Open[0])
