@@ -125,18 +125,25 @@ func (p *Program) Visible(call string, state State) bool {
 	return false
 }
 
-// RaceOf returns the calls of the group in which the first success counts and that a call belongs to, nil for any other call.
-func (p *Program) RaceOf(call string) []*Call {
+// StepOf returns the step that a call belongs to, nil if there is none.
+func (p *Program) StepOf(call string) *Step {
 	for i := range p.Steps {
-		step := &p.Steps[i]
-		if !step.Group || step.Merge != MergeFirstSuccess || !slices.ContainsFunc(step.Calls, func(c Call) bool { return c.ID == call }) {
-			continue
+		if slices.ContainsFunc(p.Steps[i].Calls, func(c Call) bool { return c.ID == call }) {
+			return &p.Steps[i]
 		}
-		race := make([]*Call, len(step.Calls))
-		for j := range step.Calls {
-			race[j] = &step.Calls[j]
-		}
-		return race
 	}
 	return nil
+}
+
+// RaceOf returns the calls of the group in which the first success counts and that a call belongs to, nil for any other call.
+func (p *Program) RaceOf(call string) []*Call {
+	step := p.StepOf(call)
+	if step == nil || !step.Group || step.Merge != MergeFirstSuccess {
+		return nil
+	}
+	race := make([]*Call, len(step.Calls))
+	for j := range step.Calls {
+		race[j] = &step.Calls[j]
+	}
+	return race
 }

@@ -122,9 +122,7 @@ func (p *Program) PlanResult(e Ended) PlanResult {
 			Call: call.ID, ToolName: call.Tool, Arguments: outcome.Arguments, Success: state.Success, Code: state.Code,
 			Attempts: outcome.Attempts, DurationMS: outcome.Duration.Milliseconds(),
 		}
-		if state.Success {
-			result.Output = outcome.Output
-		} else {
+		if result.Output = outcome.Output; !state.Success {
 			result.Error = &outcome.Message
 		}
 		r.TotalDurationMS += result.DurationMS

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
@@ -25,15 +26,22 @@ import (
 
 // programRun is one run of a program: of the turn itself, or of a step whose tool is a program again.
 type programRun struct {
-	h         *Handlers
-	turn      *turn    // whose steps these are
-	own       *turn    // the call whose tool the program is: the turn itself, or a step of it
-	run       *run.Run // of that call
-	d         idempotency.Decision
-	prefix    string // of the ids of its calls, "" or "outer#"
-	runner    *program.Runner
-	compiler  *program.Compiler // with the manifests as they are when the run begins
-	inPlanned bool              // a planner has written a program around it
+	h        *Handlers
+	turn     *turn    // whose steps these are
+	own      *turn    // the call whose tool the program is: the turn itself, or a step of it
+	run      *run.Run // of that call
+	d        idempotency.Decision
+	prefix   string // of the ids of its calls, "" or "outer#"
+	runner   *program.Runner
+	compiler *program.Compiler // with the manifests as they are when the run begins
+
+	view stateView
+	// inPlanned is set for a program inside of one that a planner has written: it is not planned again.
+	inPlanned bool
+
+	summary, fallback string // of the outcome: for the responder, and the text if that fails
+
+	changes chan struct{} // with room for one: a call has begun to wait for people
 
 	mu    sync.Mutex
 	steps map[string]*step // that run, by call id
@@ -53,14 +61,18 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	clock := program.NewClock(ctx, t.Binding.Program.Limits.Timeout)
 	defer clock.End()
 	r.OnWait(clock.Pause)
-	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}}
+	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
 	begun := time.Now()
-	err := p.runStored(clock)
-	out, stopped := p.outcome(err)
-	t.attempts, t.ran = 1, time.Since(begun)-clock.Paused()
-	if out.Duration = t.ran; stopped == nil {
-		stopped = p.respond(ctx, &out, err)
+	p.enterState(clock, stateInit, "", "")
+	out, stopped := p.outcome(p.runStored(clock))
+	if stopped == nil {
+		p.leave(clock, out.Code == "", string(out.Code))
 	}
+	t.attempts, t.ran = 1, time.Since(begun)-clock.Paused()
+	if stopped == nil {
+		out, stopped = p.respond(clock, out)
+	}
+	out.Duration = t.ran
 	h.Metrics.InFlight.Dec()
 	var hostErr error
 	if d.Hold, hostErr = r.Close(); hostErr != nil {
@@ -77,14 +89,18 @@ func (p *programRun) runStored(ctx context.Context) error {
 		return err
 	}
 	p.runner = p.newRunner(stored)
+	p.enterState(ctx, stateValidated, "planner_finished", "")
 	if p.runner.Ends, err = p.endsBefore(ctx, stored); err != nil {
+		return err
+	}
+	if err := p.approve(ctx, stored); err != nil {
 		return err
 	}
 	return p.runner.Run(ctx)
 }
 
 func (p *programRun) newRunner(stored *flow.Program) *program.Runner {
-	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: make(chan struct{}, 1)}
+	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: p.changes}
 }
 
 // stored returns the program as it is stored: what an earlier owner has stored, else the one that is compiled from the arguments of
@@ -96,8 +112,11 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 	}
 	if record == nil {
 		compiled, ask, err := p.compiler.Compile(p.own.args)
-		if ask != nil {
-			compiled, err = p.plan(ctx, ask)
+		switch {
+		case ask != nil && p.inPlanned:
+			return nil, planner.Recursion(p.compiler.Kind())
+		case ask != nil:
+			compiled, err = p.planned(ctx, ask)
 		}
 		if err != nil || len(compiled.Steps) == 0 {
 			return compiled, err
@@ -213,6 +232,9 @@ func (p *programRun) Rest(waiting []*flow.Call) {
 		}
 	}
 	p.mu.Unlock()
+	if p.view.state == stateDispatching {
+		p.enterState(p.lease(), stateAwaiting, "", p.view.step)
+	}
 	p.run.Rest(runs)
 }
 
@@ -230,7 +252,7 @@ func (p *programRun) Waits(call *flow.Call) bool {
 // changed has the runner read again which of its calls wait.
 func (p *programRun) changed() {
 	select {
-	case p.runner.Changed <- struct{}{}:
+	case p.changes <- struct{}{}:
 	default:
 	}
 }
@@ -261,7 +283,20 @@ func (h *Handlers) prepareProgram(t *turn) {
 		t.reject = rejectProgram(t, refused)
 	} else if err != nil {
 		t.reject = reject(codeOf(err), err)
+		payload := notRun(t, t.reject.code)
+		payload["message"], t.reject.payload = t.reject.content, payload
 	}
+}
+
+// notRun is the payload of a program that is not run: the one of a program that has ended, without steps.
+func notRun(t *turn, code events.Code) map[string]any {
+	payload := map[string]any{"status": string(flow.StatusInvalid), "code": string(code)}
+	if t.Binding.Program.Kind == bindings.KindPlan {
+		payload["results"], payload["skipped"], payload["halted"] = []any{}, []any{}, false
+	} else {
+		payload["steps"], payload["success"] = []any{}, false
+	}
+	return payload
 }
 
 // codeOf returns the code of an error, else tool_error.
@@ -274,9 +309,8 @@ func codeOf(err error) events.Code {
 
 // rejectProgram rejects an invalid program, with what is wrong with it and feedback for the model.
 func rejectProgram(t *turn, refused *flow.Refused) *rejection {
-	payload := map[string]any{
-		"status": string(flow.StatusInvalid), "code": string(events.CodeValidationFailed), "errors": events.JSONOf(refused.Problems), "feedback": refused.Feedback(),
-	}
+	payload := notRun(t, events.CodeValidationFailed)
+	payload["errors"], payload["feedback"] = events.JSONOf(refused.Problems), refused.Feedback()
 	if refused.Reason != "" {
 		payload["reason"] = refused.Reason
 	}

@@ -6,150 +6,196 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
 )
 
-// The agents around a program: the planner writes the program for a prompt, the responder writes the answer from its result. Each is
-// asked in a separate step with records, so that what it has replied is used and not asked for again. Asking an agent has no effect,
-// so a step whose worker died is entered again.
+// Calls of a program that are not in it: the agent that writes it from a prompt (plan), the person who approves it before its first
+// step (approve), and the agent that answers the user after it (respond). Each has records like a step, so that a worker that
+// continues the turn finds what was replied.
 
-// plannerError ends a program that has no plan, because its planner has failed.
-type plannerError struct {
-	kind flow.Kind
-	err  *events.Error
+// newOwnCall returns a call of the product in a program, with the tool of a binding.
+func (p *programRun) newOwnCall(id string, b *bindings.Binding) *step {
+	s := p.newStep(&flow.Call{ID: id, Tool: b.Tool})
+	s.Key = p.turn.Key.WithCall(subjects.CallOf(p.prefix + id))
+	s.Name, s.Effect, s.unusable = s.Key.String(), bindings.EffectNone, nil
+	bound := *b
+	s.Binding = &bound
+	return s
 }
 
-func (f *plannerError) Error() string { return f.err.Error() }
-
-func (f *plannerError) Unwrap() error { return f.err }
-
-// plan has the planner write the program for a prompt. The error is a [*flow.Refused] for a reply that is not a valid program, and a
-// [*plannerError] if the planner has failed.
-func (p *programRun) plan(ctx context.Context, ask *flow.Request) (*flow.Program, error) {
-	writes := p.compiler.Planner(ask)
-	if p.inPlanned {
-		return nil, planner.Recursion(writes.Kind)
-	}
-	bound := p.h.Bindings().Planner(p.own.Binding, p.turn.Agent)
-	reply, err := p.askAgent(ctx, events.StepPlan, bound, map[string]any{"prompt": ask.Prompt}, func(ctx context.Context, s *step) (json.RawMessage, error) {
-		planned, err := writes.Plan(ctx, func(ctx context.Context, r planner.Request) (json.RawMessage, error) { return p.request(ctx, s, &r) })
-		if planned.Reply != nil {
-			return planned.Reply, nil // also one that is refused: compiling it again refuses it again
+// attended runs f for a call of the product and rests meanwhile, so that the turn can be parked while the call waits for people.
+func (p *programRun) attended(ctx context.Context, s *step, f func(ctx context.Context) (program.End, error)) (end program.End, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.run = p.run.Step(ctx, stop, &s.Turn, string(s.Effect), p.changed)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end, err = f(ctx)
+		if _, over := s.run.Close(); over != nil && err == nil {
+			err = over
 		}
+	}()
+	for waits := false; ; {
+		var waiting []*run.Run
+		if s.run.Waits() {
+			waiting = []*run.Run{s.run}
+		}
+		p.run.Rest(waiting)
+		select {
+		case <-done:
+			waits = false
+		case <-p.changes:
+			waits = true
+		}
+		p.run.Work()
+		if !waits {
+			p.run.EndStep(s.run)
+			return end, err
+		}
+	}
+}
+
+// planned returns the program that the planner has written for a prompt. Its reply is stored before it is used.
+func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Program, error) {
+	b := p.compiler.PlannerBinding()
+	if b == nil {
+		return nil, &events.Error{Code: events.CodeUnknownTool, Op: "plan", Msg: "the planner of tool " + p.own.Binding.Tool + " is not in the workflow (any more)"}
+	}
+	plans := p.compiler.Planner(ask)
+	p.enterState(ctx, statePlanning, "start_plan", "")
+	s := p.newOwnCall(events.StepPlan, b)
+	s.args = map[string]any{"prompt": ask.Prompt}
+	if err := p.h.findTool(s.turn); err != nil {
 		return nil, err
+	}
+	s.Effect = bindings.EffectNone
+	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
+		entry, err := p.storeCall(ctx, s)
+		switch {
+		case err != nil:
+			return program.End{}, err
+		case entry.Response != nil:
+			return p.endOf(ctx, nil, entry.Response, s.args)
+		}
+		result, err := plans.Plan(ctx, func(ctx context.Context, r planner.Request) (json.RawMessage, error) { return p.prompt(ctx, s, &r) })
+		if refused, ok := errors.AsType[*flow.Refused](err); err != nil && (!ok || result.Reply == nil) {
+			if ok {
+				return program.End{}, refused
+			}
+			return p.promptFailed(ctx, s, err)
+		}
+		return p.end(ctx, s, engine.Outcome{Status: events.StatusOK, Success: true, Content: "The planner has replied.", Payload: result.Reply, Attempts: result.Asked})
 	})
-	var failed *events.Error
 	switch {
-	case errors.As(err, &failed) && !stopsProgram(failed.Code):
-		return nil, &plannerError{writes.Kind, failed}
 	case err != nil:
 		return nil, err
+	case !end.Success:
+		return nil, &events.Error{Code: events.Code(end.Code), Op: "plan", Msg: end.Message}
 	}
-	return writes.Compile(reply)
+	p.own.Hit(failpoint.AfterPlanner)
+	return plans.Compile(events.JSONOf(end.Output))
 }
 
-// stopsProgram reports whether a code ends the turn as a whole.
-func stopsProgram(code events.Code) bool {
-	return code == events.CodeCancelled || code == events.CodeStateCorrupt
-}
-
-// isPrompt reports whether a planner has written, or will write, the program of a call with these arguments.
+// isPrompt reports whether the arguments of a program are a prompt for its planner.
 func isPrompt(args map[string]any) bool {
-	prompt, _ := args["prompt"].(string)
-	return strings.TrimSpace(prompt) != ""
+	text, _ := args["prompt"].(string)
+	return strings.TrimSpace(text) != ""
 }
 
-// respond has the responder write the content of the response of the turn, if the manifest names one and the program has ended by
-// itself. Ended is the error with which it has ended: that it was refused, or nil.
-func (p *programRun) respond(ctx context.Context, out *engine.Outcome, ended error) error {
-	refused, isRefused := errors.AsType[*flow.Refused](ended)
-	if p.own.Binding.Program.Respond == "" || ended != nil && !isRefused {
-		return nil
+// prompt asks an agent once.
+func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (json.RawMessage, error) {
+	call := run.Call(s.Binding, s.StructuredOutputReady, s.CallID)
+	hold := s.run.Hold()
+	call.FencingToken, call.Epoch, call.Secrets = hold.Token, hold.Epoch, s.run.Secrets()
+	r.Put(call)
+	out := p.h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(s.Binding, s.Tool), Hosts: s.run})
+	switch {
+	case out.Stopped != nil:
+		return nil, out.Stopped
+	case out.Code != "":
+		return nil, &events.Error{Code: out.Code, Op: "prompt", Msg: out.Content, Err: out.Err}
 	}
-	summary, fallback, ok := p.summary(refused)
-	if !ok {
-		return nil
+	return out.Payload, nil
+}
+
+// promptFailed ends the call of an agent that has not replied, unless the call was stopped.
+func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (program.End, error) {
+	coded, ok := errors.AsType[*events.Error](err)
+	if !ok || ctx.Err() != nil {
+		return program.End{}, err
 	}
-	if refused == nil {
-		if err := p.storeResult(ctx, out); err != nil {
-			return err
+	return p.end(ctx, s, engine.Failure(s.Binding.Tool, coded))
+}
+
+// respond has an agent answer the user after the program, and returns the outcome with its text.
+func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Outcome, error) {
+	b := p.compiler.ResponderBinding()
+	if b == nil || p.summary == "" || ctx.Err() != nil || out.Code == events.CodeCancelled {
+		return out, nil
+	}
+	if p.runner != nil { // a program that was refused has no result
+		if err := p.storeResult(ctx, &out); err != nil {
+			return out, err
 		}
 	}
+	s := p.newOwnCall(events.StepRespond, b)
+	s.args = map[string]any{"summary": p.summary}
+	if err := p.h.findTool(s.turn); err != nil {
+		return out, err
+	}
+	s.Effect = bindings.EffectNone
 	prompt, _ := p.own.args["prompt"].(string)
-	asks := planner.Responder{Prompt: prompt, Plan: p.written(), Summary: summary}
-	bound := p.h.Bindings().Responder(p.own.Binding, p.turn.Agent)
-	reply, err := p.askAgent(ctx, events.StepRespond, bound, map[string]any{"summary": summary}, func(ctx context.Context, s *step) (json.RawMessage, error) {
-		r := asks.Request()
-		return p.request(ctx, s, &r)
+	responder := &planner.Responder{Prompt: prompt, Plan: any(p.own.args), Summary: p.summary}
+	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
+		entry, err := p.storeCall(ctx, s)
+		switch {
+		case err != nil:
+			return program.End{}, err
+		case entry.Response != nil:
+			return p.endOf(ctx, nil, entry.Response, s.args)
+		}
+		request := responder.Request()
+		reply, err := p.prompt(ctx, s, &request)
+		if err != nil {
+			return p.promptFailed(ctx, s, err)
+		}
+		text, err := planner.Content(reply)
+		if err != nil {
+			return p.promptFailed(ctx, s, err)
+		}
+		return p.end(ctx, s, engine.Outcome{Status: events.StatusOK, Success: true, Content: events.Clip(text), Payload: events.JSONOf(map[string]string{"content": text}), Attempts: 1})
 	})
-	var content string
-	if err == nil {
-		content, err = planner.Content(reply)
-	}
-	var failed *events.Error
 	switch {
-	case err == nil:
-		out.Content = content
-	case !errors.As(err, &failed) || stopsProgram(failed.Code):
-		return err
-	case fallback != "":
-		out.Content = fallback
-	default: // the program has no failure that the content could name
-		out.Status, out.Success, out.Code = events.StatusError, false, failed.Code
-		out.Content = events.Clip("The program has ended, but its answer could not be written: " + failed.Msg)
+	case err != nil:
+		return out, err
+	case end.Success:
+		out.Content = end.Message
+	case out.Code != "" || p.fallback != "":
+		out.Content = events.Clip(p.fallback)
+	default:
+		out.Status, out.Success, out.Code = events.StatusError, false, events.Code(end.Code)
+		out.Content = events.Clip("The program has ended, and the answer could not be written: " + end.Message)
 	}
-	out.Message = out.Content
-	return nil
+	return out, nil
 }
 
-// summary returns what the responder is asked about, and the content if it fails. False: no responder is asked.
-func (p *programRun) summary(refused *flow.Refused) (summary, fallback string, ok bool) {
-	if refused != nil {
-		summary = planner.RefusedSummary(refused)
-		return summary, summary, true
-	}
-	if p.runner == nil || len(p.runner.Program.Steps) == 0 {
-		return "", "", false
-	}
-	e := p.runner.Result("", "")
-	if p.runner.Program.Kind == flow.KindPlan {
-		r := p.runner.Program.PlanResult(e)
-		return planner.PlanSummary(r), planner.Fallback(r), true
-	}
-	r := p.runner.Program.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) })
-	return planner.OrchestrationSummary(r), planner.OrchestrationFallback(r), true
-}
-
-// written is the program as far as a responder needs it: calls with their arguments as they were written.
-func (p *programRun) written() any {
-	if p.runner == nil {
-		return nil
-	}
-	calls := []any{}
-	for _, call := range p.runner.Program.Calls() {
-		calls = append(calls, map[string]any{"call": call.ID, "tool_name": call.Tool, "arguments": call.Arguments})
-	}
-	plan := map[string]any{"calls": calls}
-	if p.runner.Program.Reasoning != "" {
-		plan["reasoning"] = p.runner.Program.Reasoning
-	}
-	return plan
-}
-
-// storeResult stores how the program has ended, before the responder is asked.
+// storeResult stores the result of the program before an agent responds to it. The stored one counts.
 func (p *programRun) storeResult(ctx context.Context, out *engine.Outcome) error {
 	t := p.own
 	payload, err := p.h.shrink(p.lease(), ctx, t.Key, events.RecordResult, out.Payload, out.Payload)
 	if err != nil {
-		return fmt.Errorf("store the result of the program: %w", err)
+		return err
 	}
 	event, err := events.Encode(events.KindPlanFinished, &events.PlanFinished{
 		Kind: events.KindPlanFinished, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
@@ -163,83 +209,68 @@ func (p *programRun) storeResult(ctx context.Context, out *engine.Outcome) error
 	return err
 }
 
-// askAgent returns the reply of an agent, as it is stored: by an earlier owner of the turn, else by this one, with ask.
-func (p *programRun) askAgent(
-	ctx context.Context, id string, bound *bindings.Binding, args map[string]any, ask func(context.Context, *step) (json.RawMessage, error),
-) (json.RawMessage, error) {
-	if bound == nil {
-		return nil, &events.Error{Code: events.CodeUnknownTool, Op: "program", Msg: fmt.Sprintf("the agent of step %s is not in the workflow (any more)", id)}
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	s := p.newStep(&flow.Call{ID: id, Tool: bound.Tool})
-	b := *bound
-	if b.Timeout <= 0 {
-		b.Timeout = p.own.Binding.Program.Limits.StepTimeout
-	}
-	s.Binding, s.args = &b, args
-	if err := p.h.findTool(s.turn); err != nil {
-		return nil, err
-	}
-	s.Effect = bindings.EffectNone
-	s.run = p.run.Step(ctx, stop, &s.Turn, string(s.Effect), func() {})
-	defer p.run.EndStep(s.run)
-	end, err := p.enterAgent(ctx, s, ask)
-	if _, over := s.run.Close(); over != nil && err == nil && !errors.Is(over, errCancelled) {
-		err = over
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case !end.Success:
-		return nil, &events.Error{Code: events.Code(end.Code), Op: "program", Msg: end.Message}
-	}
-	return events.JSONOf(end.Output), nil
-}
+// approveComponent displays the question whether a program may run.
+const approveComponent = "PlanApproval"
 
-// enterAgent stores the tool_call of the step, asks the agent and stores its reply.
-func (p *programRun) enterAgent(ctx context.Context, s *step, ask func(context.Context, *step) (json.RawMessage, error)) (program.End, error) {
-	entry, err := p.storeCall(ctx, s)
-	switch {
-	case err != nil:
-		return program.End{}, err
-	case entry.Response != nil:
-		return p.endOf(ctx, nil, entry.Response, s.args)
+// approve asks a person whether the program may run.
+func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
+	if !p.own.Binding.Program.Approve || p.own != p.turn {
+		return nil
 	}
-	begun := time.Now()
-	reply, err := ask(ctx, s)
-	s.attempts, s.ran = 1, time.Since(begun)
-	out := engine.Outcome{Payload: reply, Status: events.StatusOK, Success: true, Content: "The agent has replied."}
-	var failed *events.Error
-	switch {
-	case err == nil:
-	case errors.As(err, &failed):
-		out = engine.Failure(s.Binding.Tool, failed)
-	default:
-		return program.End{}, err
+	s := p.newOwnCall(events.StepApprove, p.own.Binding)
+	s.Binding.Program, s.Binding.Timeout, s.Effect = nil, 0, bindings.EffectIdempotent
+	var answer struct {
+		Approved *bool  `json:"approved"`
+		Reason   string `json:"reason"`
 	}
-	out.ToolName, out.Attempts, out.Duration, out.Entered = s.Binding.Tool, 1, s.ran, true
-	return p.end(ctx, s, out)
-}
-
-// request asks the agent of a step once. Its errors are an [events.Error] for an agent that fails, else why the turn is left.
-func (p *programRun) request(ctx context.Context, s *step, r *planner.Request) (json.RawMessage, error) {
-	call, err := p.h.toolCall(ctx, s.turn, s.run)
-	if err != nil {
-		return nil, err
-	}
-	r.Put(call)
-	out := p.h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(s.Binding, s.Tool), Hosts: s.run})
-	run.Scrub(call.Secrets, &out)
-	p.h.Metrics.Tool(s.Binding, &out)
-	switch {
-	case out.Stopped != nil:
-		return nil, out.Stopped
-	case out.Status != events.StatusOK:
-		if out.Err != nil {
-			p.h.logFailure(s.turn, out)
+	asks := asker(func(ctx context.Context, host tools.Host) error {
+		a, err := host.Ask(ctx, tools.Question{
+			Component: approveComponent, Payload: events.JSONOf(program.Payload(stored)),
+			Schema: json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}`),
+		})
+		if err != nil {
+			return err
 		}
-		return nil, &events.Error{Code: out.Code, Op: "program", Msg: out.Content}
+		return json.Unmarshal(a.Value, &answer)
+	})
+	_, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
+		out := p.h.Engine.Do(ctx, engine.Invocation{Call: run.Call(s.Binding, s.StructuredOutputReady, s.CallID), Tool: engine.Tool{Invoker: asks}, Hosts: s.run})
+		switch {
+		case out.Stopped != nil:
+			return program.End{}, out.Stopped
+		case out.Code != "":
+			return program.End{}, &events.Error{Code: out.Code, Op: "approve", Msg: out.Content, Err: out.Err}
+		}
+		return program.End{Success: true}, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case answer.Approved == nil || *answer.Approved:
+		return nil
 	}
-	return out.Payload, nil
+	text := "The program was not approved"
+	if answer.Reason != "" {
+		text += ": " + answer.Reason
+	}
+	return &events.Error{Code: events.CodeCancelled, Op: "approve", Msg: events.Clip(text)}
+}
+
+// asker is a tool that only asks.
+type asker func(ctx context.Context, host tools.Host) error
+
+// Invoke implements [tools.Invoker].
+func (f asker) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	return tools.Result{}, f(ctx, call.Host)
+}
+
+// summaryOf returns what a responder gets of an ended program, and the text if it fails.
+func (p *programRun) summaryOf(e flow.Ended) (summary, fallback string) {
+	of := p.runner.Program
+	if of.Kind == flow.KindPlan {
+		r := of.PlanResult(e)
+		return planner.PlanSummary(r), planner.Fallback(r)
+	}
+	r := of.OrchestrationResult(e, func(call string) string { return call })
+	return planner.OrchestrationSummary(r), planner.OrchestrationFallback(r)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -19,7 +20,7 @@ import (
 // How a program ends: outcome makes a result of what its calls have stored, endProgram stores it as the response of the turn.
 // Before any response of a turn whose tool is a program, closeSteps ends the steps that have none.
 
-// endProgram ends a turn whose program is over, or was stopped.
+// endProgram ends a turn whose program has an outcome, or was stopped and has none.
 func (h *Handlers) endProgram(t *turn, d idempotency.Decision, out engine.Outcome, stopped error) inbound.Disposition {
 	var coded *events.Error
 	switch {
@@ -41,19 +42,23 @@ func (h *Handlers) endProgram(t *turn, d idempotency.Decision, out engine.Outcom
 // outcome returns the result of a program that is over. Stopped is why it has none: it continues elsewhere, or cannot be read.
 func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 	var refused *flow.Refused
-	var unplanned *plannerError
 	var coded *events.Error
 	switch {
-	case errors.As(err, &refused): // a nested or planned program: any other program of a turn is refused before its claim
+	case errors.As(err, &refused): // of a planner, or nested: any other program is refused before the claim of its turn
+		p.summary = planner.RefusedSummary(refused)
+		p.fallback = p.summary
 		return p.refusedOutcome(refused), nil
-	case errors.As(err, &unplanned):
-		p.runner = p.newRunner(&flow.Program{Kind: unplanned.kind})
-		return p.result(p.runner.Result(string(unplanned.err.Code), unplanned.err.Msg)), nil
+	case p.runner == nil && errors.As(err, &coded) && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt:
+		out = engine.Failure(p.own.Binding.Tool, coded)
+		payload := notRun(p.own, out.Code)
+		payload["status"], payload["message"] = string(flow.StatusFailed), out.Content
+		out.Payload = events.JSONOf(payload)
+		return out, nil
 	case p.runner == nil:
 		return out, err
 	case err == nil:
 		return p.result(p.runner.Result("", "")), nil
-	case errors.As(err, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout):
+	case errors.As(err, &coded) && coded.Code != events.CodeStateCorrupt:
 		return p.result(p.runner.Result(string(coded.Code), coded.Msg)), nil
 	}
 	return out, err
@@ -62,6 +67,9 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 // result is the outcome of a program that has ended.
 func (p *programRun) result(e flow.Ended) engine.Outcome {
 	of := p.runner.Program
+	if of.Answer == nil && len(of.Steps) > 0 {
+		p.summary, p.fallback = p.summaryOf(e)
+	}
 	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: p.own.ran, Status: events.StatusOK, Success: true}
 	status := of.Status(e)
 	if of.Kind == flow.KindPlan {

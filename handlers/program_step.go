@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type step struct {
 
 // keyOf returns the key of the records of a call.
 func (p *programRun) keyOf(call *flow.Call) subjects.Key {
-	return p.turn.Key.WithCall(subjects.CallOf(p.prefix + call.ID))
+	return p.turn.Key.WithCall(subjects.StepCall(p.prefix + call.ID))
 }
 
 // newStep returns a call of the program. Its binding is nil if this worker has no such tool (any more).
@@ -46,15 +47,24 @@ func (p *programRun) newStep(call *flow.Call) *step {
 	s.Message.Slot = nil // it is the turn's
 	if bound := p.compiler.Tools.Binding(call.Tool); bound != nil {
 		b := *bound
-		switch {
-		case call.Timeout > 0:
-			b.Timeout = call.Timeout
-		case b.Timeout <= 0:
-			b.Timeout = p.own.Binding.Program.Limits.StepTimeout
-		}
+		b.Timeout = p.timeout(&b, call)
 		s.Binding = &b
 	}
 	return s
+}
+
+// timeout returns how long the tool of a call may take: as the call states, else as the tool does, at most as long as the request for
+// the program allows.
+func (p *programRun) timeout(b *bindings.Binding, call *flow.Call) time.Duration {
+	if call.Timeout > 0 {
+		return call.Timeout
+	}
+	usual := p.own.Binding.Program.Limits.StepTimeout
+	limit := cmp.Or(b.Timeout, usual)
+	if p.runner != nil && p.runner.Program.Limits.StepTimeout > 0 && p.runner.Program.Limits.StepTimeout < usual {
+		limit = min(limit, p.runner.Program.Limits.StepTimeout)
+	}
+	return limit
 }
 
 // Begin implements [program.Steps].
@@ -71,6 +81,7 @@ func (p *programRun) Begin(ctx context.Context, stop context.CancelCauseFunc, ca
 	p.mu.Lock()
 	p.steps[call.ID] = s
 	p.mu.Unlock()
+	p.enterStep(ctx, call)
 }
 
 // Run implements [program.Steps].
@@ -261,9 +272,11 @@ func (p *programRun) endOf(ctx context.Context, called, response *idempotency.Re
 	} else if arguments, err = p.argsOf(ctx, called); err != nil {
 		return program.End{}, err
 	}
-	output, err := p.h.Blobs.Value(reading, key.Key, events.KindToolResponse, r.Payload)
-	if err != nil {
-		return program.End{}, damagedBy(err)
+	var output any
+	if r.Code == "" { // else the payload describes the failure
+		if output, err = p.h.Blobs.Value(reading, key.Key, events.KindToolResponse, r.Payload); err != nil {
+			return program.End{}, damagedBy(err)
+		}
 	}
 	return program.End{
 		Seq: response.Seq, Success: r.Success, Code: string(r.Code),
@@ -308,7 +321,8 @@ func damagedBy(err error) error {
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	s.Depth = p.depth() + 1
 	inner := &programRun{
-		inPlanned: p.inPlanned || isPrompt(p.own.args), h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
+		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
+		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args),
 	}
 	clock := program.NewClock(ctx, s.Binding.Timeout)
 	defer clock.End()

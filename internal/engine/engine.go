@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -61,6 +62,13 @@ func New(o Options) *Engine {
 		o.OnLate = func(string) {}
 	}
 	return &Engine{o: o}
+}
+
+// Emit notifies the tracer of something that is not a phase of a call.
+func (e *Engine) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
+	if e.o.Tracer != nil {
+		e.o.Tracer.Emit(ctx, name, attrs...)
+	}
 }
 
 // Invocation is one call to run.

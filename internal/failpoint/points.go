@@ -21,6 +21,7 @@ const (
 
 // Points of a turn whose tool is a program.
 const (
+	AfterPlanner      = "after_planner"       // the reply of the planner is stored
 	AfterProgram      = "after_program"       // the program is stored, no step is called
 	AfterStepCall     = "after_step_call"     // a step is called, its tool is not entered
 	AfterStep         = "after_step"          // the tool of a step has returned, nothing is stored of it

@@ -106,3 +106,16 @@ func tooDeep(err error) bool {
 	var refused *flow.Refused
 	return errors.As(err, &refused) && slices.ContainsFunc(refused.Problems, func(p flow.Problem) bool { return p.Rule == flow.RuleDepth })
 }
+
+// Kind returns the kind of the programs.
+func (c *Compiler) Kind() flow.Kind { return kindOf(c.Binding) }
+
+// PlannerBinding returns the agent that writes programs for prompts, nil if there is none.
+func (c *Compiler) PlannerBinding() *bindings.Binding {
+	return c.Tools.set.Planner(c.Binding, c.Tools.agent)
+}
+
+// ResponderBinding returns the agent that answers the user after a program, nil if there is none.
+func (c *Compiler) ResponderBinding() *bindings.Binding {
+	return c.Tools.set.Responder(c.Binding, c.Tools.agent)
+}

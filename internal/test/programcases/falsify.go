@@ -49,7 +49,7 @@ func changedValue(key string, v any) any {
 	case json.Number:
 		return json.Number("987654321")
 	case []any:
-		return append(append([]any{}, v...), "one more")
+		return append(append([]any{}, v...), "an unexpected entry")
 	case map[string]any:
 		other := maps.Clone(v)
 		other["one more"] = "key"
