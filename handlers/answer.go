@@ -124,7 +124,7 @@ func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCa
 			}
 			return nil
 		},
-		Ack: h.acks(m, q.key, q, r.UserID),
+		Ack: h.acks(m, q, r.UserID),
 	})
 	switch {
 	case errors.Is(err, idempotency.ErrRefused):

@@ -72,7 +72,7 @@ func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message)
 	}
 	c := idempotency.Claim{
 		Key: t.Key, Lease: m.Lease, Event: claim, Signal: true,
-		RejectCode: string(events.CodeCancelled), Trace: inbound.Trace(m.Header), Ack: h.acks(m, t.Key, nil, ""),
+		RejectCode: string(events.CodeCancelled), Trace: inbound.Trace(m.Header), Ack: h.acks(m, nil, ""),
 	}
 	if err := h.Journal.Cancel(m.Held, c, cancel); err != nil {
 		return h.claimFailed(t, err)

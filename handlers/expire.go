@@ -69,7 +69,7 @@ func (h *Handlers) expire(ctx context.Context, m *message, in subjects.Inbound, 
 		return inbound.Left()
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: key, ID: e.Ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*newOwner)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
+		Key: key, ID: e.Ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*newOwner)(h), Outcome: idempotency.Expired, Ack: h.acks(m, q, ""),
 	})
 	switch {
 	case err != nil:

@@ -46,20 +46,20 @@ func (p *programRun) attended(ctx context.Context, s *step, f func(ctx context.C
 			err = over
 		}
 	}()
-	for waits := false; ; {
+	for {
 		var waiting []*run.Run
 		if s.run.Waits() {
 			waiting = []*run.Run{s.run}
 		}
 		p.run.Rest(waiting)
+		over := false
 		select {
 		case <-done:
-			waits = false
+			over = true
 		case <-p.changes:
-			waits = true
 		}
 		p.run.Work()
-		if !waits {
+		if over {
 			p.run.EndStep(s.run)
 			return end, err
 		}
@@ -141,7 +141,8 @@ func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (prog
 // respond has an agent answer the user after the program, and returns the outcome with its text.
 func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Outcome, error) {
 	b := p.compiler.ResponderBinding()
-	if b == nil || p.summary == "" || ctx.Err() != nil || out.Code == events.CodeCancelled {
+	stopped := ctx.Err() != nil || out.Code == events.CodeCancelled
+	if b == nil || p.summary == "" || stopped {
 		return out, nil
 	}
 	if p.runner != nil { // a program that was refused has no result

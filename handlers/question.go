@@ -85,7 +85,7 @@ func (h *Handlers) misplaced(q *storedQuestion, in subjects.Inbound) string {
 
 // acks returns the function that makes the event that closes a question from the event of the question. Known is the
 // question, if there is only one and it is known; user is the sender of m.
-func (h *Handlers) acks(m *message, key subjects.Key, known *storedQuestion, user string) func(idempotency.Record) ([]byte, error) {
+func (h *Handlers) acks(m *message, known *storedQuestion, user string) func(idempotency.Record) ([]byte, error) {
 	return func(decided idempotency.Record) ([]byte, error) {
 		q := known
 		if q == nil {
