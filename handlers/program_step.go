@@ -278,8 +278,12 @@ func (p *programRun) endOf(ctx context.Context, called, response *idempotency.Re
 			return program.End{}, damagedBy(err)
 		}
 	}
+	code := r.Code
+	if code == "" && !r.Success { // its tool returned, and its result reports a failure
+		code = events.CodeToolError
+	}
 	return program.End{
-		Seq: response.Seq, Success: r.Success, Code: string(r.Code),
+		Seq: response.Seq, Success: r.Success, Code: string(code),
 		Outcome: flow.Outcome{
 			Arguments: arguments, Output: output, Message: r.Content, Attempts: r.Attempts, Duration: time.Duration(r.DurationMS) * time.Millisecond,
 		},
