@@ -210,7 +210,7 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		if t.script == nil {
 			limit = 1
 		}
-	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
+	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone, bindings.EffectProgram:
 	}
 	if claim.Outcome != "" {
 		limit = 0
@@ -334,7 +334,7 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 		// A read can hide a question from the run that resumes, and a run that has left a question
 		// waits for it all the same.
 		return hit || t.sawStaleRead > 0 || t.left
-	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
+	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone, bindings.EffectProgram:
 	}
 	return len(h.takeovers) >= maxTakeovers
 }
