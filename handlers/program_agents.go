@@ -81,12 +81,8 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	}
 	s.Effect = bindings.EffectNone
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		entry, err := p.storeCall(ctx, s)
-		switch {
-		case err != nil:
-			return program.End{}, err
-		case entry.Response != nil:
-			return p.endOf(ctx, nil, entry.Response, s.args)
+		if end, ended, err := p.ownCall(ctx, s); ended || err != nil {
+			return end, err
 		}
 		result, err := plans.Plan(ctx, func(ctx context.Context, r planner.Request) (json.RawMessage, error) { return p.prompt(ctx, s, &r) })
 		if refused, ok := errors.AsType[*flow.Refused](err); err != nil && (!ok || result.Reply == nil) {
@@ -105,6 +101,16 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	}
 	p.own.Hit(failpoint.AfterPlanner)
 	return plans.Compile(events.JSONOf(end.Output))
+}
+
+// ownCall stores the tool_call of a call of the product. If an earlier owner has ended the call, it returns that end.
+func (p *programRun) ownCall(ctx context.Context, s *step) (end program.End, ended bool, err error) {
+	entry, err := p.storeCall(ctx, s)
+	if err != nil || entry.Response == nil {
+		return program.End{}, false, err
+	}
+	end, err = p.endOf(ctx, nil, entry.Response, s.args)
+	return end, true, err
 }
 
 // isPrompt reports whether the arguments of a program are a prompt for its planner.
@@ -159,12 +165,8 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 	prompt, _ := p.own.args["prompt"].(string)
 	responder := &planner.Responder{Prompt: prompt, Plan: any(p.own.args), Summary: p.summary}
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		entry, err := p.storeCall(ctx, s)
-		switch {
-		case err != nil:
-			return program.End{}, err
-		case entry.Response != nil:
-			return p.endOf(ctx, nil, entry.Response, s.args)
+		if end, ended, err := p.ownCall(ctx, s); ended || err != nil {
+			return end, err
 		}
 		request := responder.Request()
 		reply, err := p.prompt(ctx, s, &request)

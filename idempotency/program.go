@@ -34,18 +34,24 @@ func (j *Journal) StoreResult(ctx context.Context, h Hold, event []byte) (Record
 
 // storeOnce stores a record unless it is stored, and returns the one that counts.
 func (j *Journal) storeOnce(ctx context.Context, h Hold, kind string, event []byte) (Record, error) {
+	r, _, err := j.createPublic(ctx, h, kind, event)
+	return r, err
+}
+
+// createPublic creates a public record of the call of the hold. It returns the record that is stored, and whether it is the given one.
+func (j *Journal) createPublic(ctx context.Context, h Hold, kind string, event []byte) (stored Record, own bool, err error) {
 	r := Record{Key: h.Key.Public(kind), Meta: h.meta(), Data: event}
 	seq, rival, err := j.create(ctx, r, h.Claim)
 	switch {
 	case err != nil:
-		return Record{}, err
+		return Record{}, false, err
 	case rival == nil:
 		r.Seq = seq
-		return r, nil
+		return r, true, nil
 	case rival.Err != nil:
-		return Record{}, corrupt(rival)
+		return Record{}, false, corrupt(rival)
 	}
-	return *rival, nil
+	return *rival, false, nil
 }
 
 // ForStep returns the hold under which a step of the turn writes, with the effect of its tool.
@@ -129,20 +135,11 @@ func (j *Journal) enterAgain(ctx context.Context, h Hold, s StepCall, called *Re
 // tool was faster than its end became known. It fails with [ErrLost] if the turn has another owner now, or ends, and with
 // [ErrRefused] for a response that can never be stored.
 func (j *Journal) EndStep(ctx context.Context, h Hold, event []byte) (Record, error) {
-	r := Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}
-	seq, rival, err := j.create(ctx, r, h.Claim)
-	switch {
-	case err != nil:
-		return Record{}, err
-	case rival == nil:
-		r.Seq = seq
-		return r, nil
-	case rival.Err != nil:
-		return Record{}, corrupt(rival)
-	case rival.Meta.Epoch < h.Epoch:
-		return *rival, nil
+	r, own, err := j.createPublic(ctx, h, events.RecordResponse, event)
+	if err == nil && !own && r.Meta.Epoch >= h.Epoch {
+		return Record{}, ErrLost
 	}
-	return Record{}, ErrLost
+	return r, err
 }
 
 // StepResponses returns the responses of steps by their keys, nil for those that have not ended, as the leader knows them. Of a
