@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -282,7 +283,7 @@ func (h *Handlers) prepareProgram(t *turn) {
 	if refused, ok := errors.AsType[*flow.Refused](err); ok {
 		t.reject = rejectProgram(t, refused)
 	} else if err != nil {
-		t.reject = reject(codeOf(err), err)
+		t.reject = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
 		payload := notRun(t, t.reject.code)
 		payload["message"], t.reject.payload = t.reject.content, payload
 	}
@@ -297,14 +298,6 @@ func notRun(t *turn, code events.Code) map[string]any {
 		payload["steps"], payload["success"] = []any{}, false
 	}
 	return payload
-}
-
-// codeOf returns the code of an error, else tool_error.
-func codeOf(err error) events.Code {
-	if e, ok := errors.AsType[*events.Error](err); ok {
-		return e.Code
-	}
-	return events.CodeToolError
 }
 
 // rejectProgram rejects an invalid program, with what is wrong with it and feedback for the model.

@@ -229,17 +229,14 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	if err != nil {
 		return idempotency.Record{}, err
 	}
-	event, err := events.AppendToolResponse(nil, r, p.h.Now())
+	event, err := p.h.appendResponse(nil, r)
 	if err != nil {
-		fail(r, events.CodeToolError, unencodable(r.ToolName, err))
-		if event, err = events.AppendToolResponse(nil, r, p.h.Now()); err != nil {
-			return idempotency.Record{}, err
-		}
+		return idempotency.Record{}, err
 	}
 	response, err := p.h.Journal.EndStep(write, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
-		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
-		if event, err = events.AppendToolResponse(nil, r, p.h.Now()); err != nil {
+		failTooLarge(r)
+		if event, err = p.h.appendResponse(nil, r); err != nil {
 			return idempotency.Record{}, err
 		}
 		response, err = p.h.Journal.EndStep(write, hold, event)

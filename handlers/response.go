@@ -195,6 +195,21 @@ func unencodable(tool string, err error) string {
 	return events.Clip(fmt.Sprintf("Tool %s has run, but no event can hold its result%s: %s.", tool, where, what))
 }
 
+// appendResponse encodes a response. One whose result no event can hold becomes a response with that error.
+func (h *Handlers) appendResponse(into []byte, r *events.ToolResponse) ([]byte, error) {
+	event, err := events.AppendToolResponse(into, r, h.Now())
+	if err != nil {
+		fail(r, events.CodeToolError, unencodable(r.ToolName, err))
+		event, err = events.AppendToolResponse(into, r, h.Now())
+	}
+	return event, err
+}
+
+// failTooLarge makes r a response with an error instead of a result that the journal refuses.
+func failTooLarge(r *events.ToolResponse) {
+	fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
+}
+
 // fail makes r a response with an error instead of a result.
 func fail(r *events.ToolResponse, code events.Code, content string) {
 	r.Status, r.Success, r.Code, r.Content = events.StatusError, false, code, content

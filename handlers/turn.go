@@ -297,13 +297,10 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	// 8. Finish: the record is the event chat.tool_response.
 	buffer := h.buffers.get()
 	defer h.buffers.put(buffer)
-	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
+	event, err := h.appendResponse((*buffer)[:0], r)
 	if err != nil {
-		fail(r, events.CodeToolError, unencodable(r.ToolName, err))
-		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.logThrottled(t.m, slog.LevelError, "the response cannot be encoded; the message will be redelivered", "", "turn", throttle.Cut(t.CallID), "err", err)
-			return inbound.Left()
-		}
+		h.logThrottled(t.m, slog.LevelError, "the response cannot be encoded; the message will be redelivered", "", "turn", throttle.Cut(t.CallID), "err", err)
+		return inbound.Left()
 	}
 	*buffer = event
 	if err := h.closeSteps(ctx, t, hold, r.Code); err != nil {
@@ -312,7 +309,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
-		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
+		failTooLarge(r)
 		return h.finish(ctx, t, hold, r)
 	}
 	if errors.Is(err, idempotency.ErrDamaged) {
