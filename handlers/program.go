@@ -136,7 +136,8 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 	return p.decodeStarted(ctx, record)
 }
 
-func (p *programRun) depth() int { return max(p.own.Depth, 1) }
+// depth is 1 for the program of the turn, and one more for each program around it.
+func (p *programRun) depth() int { return p.own.Depth + 1 }
 
 // lease is the context of writes under the lease of the turn.
 func (p *programRun) lease() context.Context { return p.turn.m.Held }

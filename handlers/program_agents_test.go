@@ -136,7 +136,7 @@ func TestArtifactOfAStepIsNamedInItsResponse(t *testing.T) {
 	records, err := k.store.Scan(t.Context(), subjects.TurnKey("app", "chat", "", "turn"), nil)
 	require.NoError(t, err)
 	for _, r := range records {
-		if response, err := events.ReadResponse(r.Data); err == nil && response.Step == "turn#0" {
+		if response, err := events.ReadResponse(r.Data); err == nil && response.ToolCallID == "turn#0" {
 			require.Equal(t, "a1", response.ArtifactID)
 			require.Equal(t, "draft", response.SkillID)
 			found++

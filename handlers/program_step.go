@@ -42,7 +42,7 @@ func (p *programRun) newStep(call *flow.Call) *step {
 	t, key := p.turn, p.keyOf(call)
 	s := &step{call: call, turn: &turn{m: t.m, Turn: run.Turn{
 		StructuredOutputReady: t.StructuredOutputReady, Message: t.Message, Key: key, Name: key.String(),
-		CallID: events.StepID(t.CallID, p.prefix+call.ID), Program: p.own.CallID, Step: events.StepID(t.CallID, p.prefix+call.ID), Depth: p.depth(),
+		CallID: events.StepID(t.CallID, p.prefix+call.ID), Program: t.CallID, Step: p.prefix + call.ID, Depth: p.depth(),
 	}}}
 	s.Message.Slot = nil // it is the turn's
 	if bound := p.compiler.Tools.Binding(call.Tool); bound != nil {
@@ -320,9 +320,8 @@ func damagedBy(err error) error {
 
 // nested runs a program that is the tool of a step, in the same turn and by the same journal.
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
-	s.Depth = p.depth() + 1
 	inner := &programRun{
-		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, s.Depth), steps: map[string]*step{},
+		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, p.depth()+1), steps: map[string]*step{},
 		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args),
 	}
 	clock := program.NewClock(ctx, s.Binding.Timeout)

@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 const twoCalls = `{"type": "tool_calls", "calls": [
@@ -146,4 +147,26 @@ func TestCallsOfAGroupWaitForPeopleApart(t *testing.T) {
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, []string{"#fan[1]", "#fan[0]", "#last"}, k.enteredCalls()[2:])
 	require.True(t, k.response().Success)
+}
+
+func TestEventsOfStepsNameTheTurnAndTheirIDsInTheProgram(t *testing.T) {
+	t.Parallel()
+	k := newProgramKit(t, map[string]toolFunc{"one": echo})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", `{"type": "tool_calls", "calls": [{"tool_name": "run_plan", "arguments": {"plan":
+		{"type": "tool_calls", "calls": [{"tool_name": "one", "arguments": {"id": "x"}}]}}}]}`, 1)).Do)
+	require.True(t, k.response().Success)
+	held, err := k.Journal.Load(t.Context(), subjects.TurnKey("app", "chat", "", "turn"))
+	require.NoError(t, err)
+	steps := held.Steps()
+	require.Len(t, steps, 2)
+	for i, want := range []events.ToolCall{{ToolCallID: "turn#0", Step: "0", Depth: 1}, {ToolCallID: "turn#0#0", Step: "0#0", Depth: 2}} {
+		call, err := events.ReadCall(steps[i].Called.Data)
+		require.NoError(t, err)
+		response, err := events.ReadResponse(steps[i].Response.Data)
+		require.NoError(t, err)
+		require.Equal(t, want, events.ToolCall{ToolCallID: call.ToolCallID, Step: call.Step, Depth: call.Depth})
+		require.Equal(t, want, events.ToolCall{ToolCallID: response.ToolCallID, Step: response.Step, Depth: response.Depth})
+		require.Equal(t, "turn", call.Program)
+		require.Equal(t, "turn", response.Program)
+	}
 }

@@ -27,7 +27,7 @@ type Turn struct {
 	Name   string // Key in its written form
 	CallID string // tool_call_id of the call
 
-	// Of a step of a program: the tool_call_id of the program's call and of the step, and how many programs it is in.
+	// Of a step of a program: the tool_call_id of the turn, its id in the program (see events.StepID), and how many programs it is in.
 	Program, Step string
 	Depth         int
 
