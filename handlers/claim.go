@@ -57,8 +57,8 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 }
 
 // response returns a tool_response with everything that does not depend on the outcome.
-func (t *turn) response() *events.ToolResponse {
-	return &events.ToolResponse{
+func (t *turn) response() events.ToolResponse {
+	return events.ToolResponse{
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: t.attempts, DurationMS: t.ran.Milliseconds(),

@@ -112,8 +112,8 @@ func (h *Handlers) endStopped(t *turn, d idempotency.Decision, why error) inboun
 	h.logThrottled(t.m, slog.LevelWarn, "the turn ends at a question; its response has the reason", "", t.Attrs("code", coded.Code)...)
 	r := t.response()
 	r.ToolName = t.Binding.Tool
-	fail(r, coded.Code, events.Clip(coded.Msg))
-	return h.endWithResponse(t, d.Hold, r)
+	fail(&r, coded.Code, events.Clip(coded.Msg))
+	return h.endWithResponse(t, d.Hold, &r)
 }
 
 // deadDamagedResponse keeps the message of a turn whose response cannot be read. Nothing can be stored in its place, and
@@ -136,8 +136,8 @@ func (h *Handlers) endWithoutContext(t *turn, d idempotency.Decision, err error)
 		}
 		r := t.response()
 		r.ToolName = t.Binding.Tool
-		fail(r, events.CodeStateCorrupt, events.Clip(fmt.Sprintf("Tool %s was not entered%s: %s.", r.ToolName, again, reason(err))))
-		return h.endWithResponse(t, d.Hold, r)
+		fail(&r, events.CodeStateCorrupt, events.Clip(fmt.Sprintf("Tool %s was not entered%s: %s.", r.ToolName, again, reason(err))))
+		return h.endWithResponse(t, d.Hold, &r)
 	case errors.Is(err, errCancelled):
 		return h.endWithCode(t, d, events.CodeCancelled)
 	case errors.Is(err, ErrDraining) && t.Effect == bindings.EffectUnsafe:
@@ -157,7 +157,7 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 	t.Asked = t.Asked || d.Turn != nil && len(d.Turn.Questions()) > 0
 	stored := t.reject
 	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
-		stored = fromClaim(r, d.Turn.Claim)
+		stored = fromClaim(&r, d.Turn.Claim)
 	}
 	r.Status, r.Code = events.StatusError, code
 	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
@@ -203,7 +203,7 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 			return dead
 		}
 	}
-	return h.endWithResponse(t, d.Hold, r)
+	return h.endWithResponse(t, d.Hold, &r)
 }
 
 // fromClaim fills r from a stored claim and returns the rejection in it, nil without one.

@@ -135,8 +135,8 @@ func (h *Handlers) endedStep(t *turn, code events.Code, content string, tool ...
 	} else if len(tool) > 0 {
 		r.ToolName = tool[0]
 	}
-	fail(r, code, content)
-	return events.AppendToolResponse(nil, r, h.Now())
+	fail(&r, code, content)
+	return events.AppendToolResponse(nil, &r, h.Now())
 }
 
 // warnUnclosed logs that steps could not be ended.

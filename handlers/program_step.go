@@ -225,18 +225,18 @@ func (p *programRun) writing() (context.Context, context.CancelFunc) {
 // storeEnd stores the outcome of a step: its context changes, its payload, its response.
 func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome) (idempotency.Record, error) {
 	hold := s.run.Hold()
-	r, err := p.h.outcomeResponse(write, s.turn, hold, out)
-	if err != nil {
+	r := s.response()
+	if err := p.h.outcomeResponse(write, s.turn, hold, out, &r); err != nil {
 		return idempotency.Record{}, err
 	}
-	event, err := p.h.appendResponse(nil, r)
+	event, err := p.h.appendResponse(nil, &r)
 	if err != nil {
 		return idempotency.Record{}, err
 	}
 	response, err := p.h.Journal.EndStep(write, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
-		failTooLarge(r)
-		if event, err = p.h.appendResponse(nil, r); err != nil {
+		failTooLarge(&r)
+		if event, err = p.h.appendResponse(nil, &r); err != nil {
 			return idempotency.Record{}, err
 		}
 		response, err = p.h.Journal.EndStep(write, hold, event)

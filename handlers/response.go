@@ -70,24 +70,23 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 
 // storeOutcome stores the outcome of a tool that was entered as the response of its turn.
 func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
-	r, err := h.outcomeResponse(ctx, t, hold, out)
-	if err != nil {
+	r := t.response()
+	if err := h.outcomeResponse(ctx, t, hold, out, &r); err != nil {
 		return h.redeliverTurn(t, "the result could not be stored", err)
 	}
-	return h.finish(ctx, t, hold, r)
+	return h.finish(ctx, t, hold, &r)
 }
 
-// outcomeResponse stores the context changes and the payload of a tool that was entered, and returns its response. Where a part
+// outcomeResponse stores the context changes and the payload of a tool that was entered, and completes its response r. Where a part
 // cannot be stored, the response has the reason instead; the tool's effect has happened, and it is not entered again. The error is
 // why it is not known what is stored.
-func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) (*events.ToolResponse, error) {
-	r := t.response()
+func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome, r *events.ToolResponse) error {
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	keys, err := h.storeContext(ctx, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
-			return nil, fmt.Errorf("store the context changes: %w", err)
+			return fmt.Errorf("store the context changes: %w", err)
 		}
 		h.logThrottled(t.m, slog.LevelWarn, "context changes are not stored; the response has the reason", "", t.Attrs("code", code, "err", events.LogText(err))...)
 		out.Status, out.Success, out.Code = events.StatusError, false, code
@@ -103,7 +102,7 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
-			return nil, fmt.Errorf("store the result as a blob: %w", err)
+			return fmt.Errorf("store the result as a blob: %w", err)
 		}
 		h.logThrottled(t.m, slog.LevelWarn, "a result is not stored; the response has the reason", "", t.Attrs("code", code, "bytes", len(out.Payload), "err", events.LogText(err))...)
 		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
@@ -113,7 +112,7 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 		fail(r, code, events.Clip(text))
 		r.ContextKeys = keys
 	}
-	return r, nil
+	return nil
 }
 
 // nameArtifact adds the ids of the artifact and of the skill that the result of a step names.

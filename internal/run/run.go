@@ -62,7 +62,7 @@ func (r *Run) Host(clock *engine.Clock) tools.Host {
 		next = &host{}
 	}
 	next.run, next.clock = r, clock
-	next.guard = redactingHost{Host: next, cfg: r.cfg, t: r.t, root: r.root.t, scrub: &r.secrets}
+	next.guard = redactingHost{Host: next, run: r, scrub: &r.secrets}
 	r.host = next
 	return &next.guard
 }

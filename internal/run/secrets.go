@@ -21,25 +21,23 @@ import (
 type redactingHost struct {
 	tools.Host
 
-	cfg   *Config
-	t     *Turn
-	root  *Turn // of the turn's own call
+	run   *Run
 	scrub *redact.SecretAnswers
 }
 
 // secret reports whether the answer to a question is secret: by the question itself, the manifests, the
 // component that displays it, its payload or the schema of the answer.
 func (h *redactingHost) secret(q *tools.Question) bool {
-	if b := h.t.Binding; q.Secret || b != nil && b.Secret {
+	if b := h.run.t.Binding; q.Secret || b != nil && b.Secret {
 		return true
 	}
 	bound := ""
-	if h.cfg.Bindings != nil {
-		manifests := h.cfg.Bindings()
-		if manifests.AsksSecrets(h.t.Workflow, q.Tool) {
+	if h.run.cfg.Bindings != nil {
+		manifests := h.run.cfg.Bindings()
+		if manifests.AsksSecrets(h.run.t.Workflow, q.Tool) {
 			return true
 		}
-		bound, _ = manifests.Presentation(h.t.Workflow, q.Tool)
+		bound, _ = manifests.Presentation(h.run.t.Workflow, q.Tool)
 	}
 	return secrets.AsksAs(cmp.Or(q.Component, bound, q.Tool), q.Payload, q.Schema)
 }
@@ -47,10 +45,10 @@ func (h *redactingHost) secret(q *tools.Question) bool {
 // Ask implements [tools.Host].
 func (h *redactingHost) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	if q.Secret = h.secret(&q); q.Secret {
-		if err := h.cfg.SecretKeys.Ready(); err != nil {
+		if err := h.run.cfg.SecretKeys.Ready(); err != nil {
 			return tools.Answer{}, err
 		}
-		h.root.Secret.Store(true)
+		h.run.root.t.Secret.Store(true)
 	}
 	if s := h.scrub; s.Active() {
 		q.Name, q.Tool, q.Component, q.Display = s.Text(q.Name), s.Text(q.Tool), s.Text(q.Component), s.Text(q.Display)
@@ -94,11 +92,11 @@ func (h *redactingHost) StepResult(ctx context.Context, name string) (json.RawMe
 func (h *redactingHost) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	plain := h.scrub.Text(name)
 	if h.scrub.Active() {
-		sealed, err := h.cfg.SecretKeys.Seal(idempotency.StepName(h.t.Key, plain), result)
+		sealed, err := h.run.cfg.SecretKeys.Seal(idempotency.StepName(h.run.t.Key, plain), result)
 		if err != nil {
 			return nil, err
 		}
-		h.root.Secret.Store(true)
+		h.run.root.t.Secret.Store(true)
 		result = sealed
 	}
 	stored, err := h.Host.StoreStep(ctx, plain, result)
@@ -112,7 +110,7 @@ func (h *redactingHost) open(step string, result []byte) (json.RawMessage, error
 	if !secrets.Sealed(result) {
 		return result, nil
 	}
-	return h.cfg.SecretKeys.Open(idempotency.StepName(h.t.Key, h.scrub.Text(step)), result)
+	return h.run.cfg.SecretKeys.Open(idempotency.StepName(h.run.t.Key, h.scrub.Text(step)), result)
 }
 
 // Scrub redacts the secrets that a call has received in its outcome.

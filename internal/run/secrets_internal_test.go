@@ -63,7 +63,9 @@ func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *T
 	r, one := &recorder{steps: map[string]json.RawMessage{}}, &Turn{Key: subjects.TurnKey("a", "c", "", "t")}
 	call := &tools.Call{Secrets: &redact.SecretAnswers{}}
 	one.StructuredOutputReady = &events.StructuredOutputReady{}
-	return &redactingHost{Host: r, cfg: c, t: one, root: one, scrub: call.Secrets}, r, call, one
+	of := &Run{cfg: c, t: one}
+	of.shared = &shared{root: of}
+	return &redactingHost{Host: r, run: of, scrub: call.Secrets}, r, call, one
 }
 
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {

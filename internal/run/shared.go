@@ -25,8 +25,8 @@ type shared struct {
 	over    error  // why the hosts of all runs refuse to do anything, nil while they do not
 	calls   []*Run // all runs, the root first
 	only    [1]*Run
-	busy    int  // runs that do something else than wait for people; the turn can be parked at 0
-	waits   bool // none is busy, and a question is open
+	busy    int32 // runs that do something else than wait for people; the turn can be parked at 0
+	waits   bool  // none is busy, and a question is open
 	waiting waiting
 	secrets redact.SecretAnswers // knows the secret answers that the tools have received
 
