@@ -150,6 +150,7 @@ func (h *Handlers) endWithoutContext(t *turn, d idempotency.Decision, err error)
 // manifests of this worker.
 func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code) inbound.Disposition {
 	t.NoteSecrets(d)
+	t.newest.note(d.Turn.Newest())
 	r := t.response()
 	if t.Binding != nil {
 		r.ToolName = t.Binding.Tool

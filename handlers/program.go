@@ -130,6 +130,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.turn.newest.note(stored.Seq)
 		p.own.Hit(failpoint.AfterProgram)
 		record = &stored
 	}

@@ -117,7 +117,7 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 	if code == events.CodeCancelled || code == "" {
 		ends, text = events.CodeCancelled, "Tool %s was stopped: its effect may or may not have happened."
 	}
-	return h.Journal.CloseSteps(ctx, hold, func(open *idempotency.Call) ([]byte, error) {
+	return h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
 		s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
 		tool := ""
 		if call, err := events.ReadCall(open.Called.Data); err == nil {

@@ -123,11 +123,7 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (program
 	case err != nil:
 		return program.End{}, err
 	case entry.Response != nil:
-		called, err := p.h.Journal.Called(p.lease(), s.Key)
-		if err != nil {
-			return program.End{}, err
-		}
-		return p.endOf(ctx, called, entry.Response)
+		return p.endOf(ctx, entry.Called, entry.Response)
 	case entry.Called != nil:
 		if s.args, err = p.argsOf(ctx, entry.Called); err != nil {
 			return program.End{}, err
@@ -152,13 +148,18 @@ func (p *programRun) storeCall(ctx context.Context, s *step) (entry idempotency.
 	if err != nil {
 		return entry, err
 	}
-	return p.h.Journal.Enter(p.lease(), s.run.Hold(), idempotency.StepCall{
-		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn,
+	entry, err = p.h.Journal.Enter(p.lease(), s.run.Hold(), idempotency.StepCall{
+		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn, Since: p.turn.newest.Load(),
 		Interrupted: func(*idempotency.Record) ([]byte, error) {
 			return p.h.endedStep(s.turn, events.CodeInterrupted, fmt.Sprintf(
 				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool))
 		},
 	})
+	p.turn.newest.note(entry.Seq)
+	if entry.Response != nil {
+		p.turn.newest.note(entry.Response.Seq)
+	}
+	return entry, err
 }
 
 // invoke enters the tool of a step.
@@ -244,6 +245,7 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	if err != nil {
 		return idempotency.Record{}, err
 	}
+	p.turn.newest.note(response.Seq)
 	p.h.addStored(s.Key.App, len(event))
 	if s.merge != nil && len(r.ContextKeys) > 0 {
 		if err := p.h.mergeOutcome(s.merge(write), s.Chat, s.CallID); err != nil {

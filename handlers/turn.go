@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -59,6 +60,19 @@ type turn struct {
 	merge func(ctx context.Context) error
 	// closes is set if its tool is a program: steps without a response are ended before the turn is
 	closes bool
+	newest newest // record of it that this worker knows of, if its tool is a program
+}
+
+// newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
+type newest struct{ atomic.Uint64 }
+
+func (n *newest) note(seq uint64) {
+	for {
+		known := n.Load()
+		if seq <= known || n.CompareAndSwap(known, seq) {
+			return
+		}
+	}
 }
 
 // turn handles the message that starts a turn.

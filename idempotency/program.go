@@ -69,14 +69,19 @@ type StepCall struct {
 	Interrupted func(called *Record) ([]byte, error)
 	// Known is the turn as its owner has read it when its epoch began, nil for a turn that had no owner before.
 	Known *Turn
+	// Since is the sequence of the newest record of a step that the owner knows of, 0 if of none: a read that decides about a step of
+	// an earlier owner shows that one.
+	Since uint64
 }
 
 // StepEntry is what [Journal.Enter] has decided.
 type StepEntry struct {
 	// Response is the response of a step that has ended: its tool is not entered. Otherwise it is.
 	Response *Record
-	// Called is the tool_call of an earlier owner: the tool is entered again with its arguments. Nil: with the arguments of the event.
+	// Called is the tool_call of an earlier owner: if the tool is entered again, then with its arguments. Nil: with the arguments of the event.
 	Called *Record
+	// Seq is the sequence of the tool_call of the step.
+	Seq uint64
 	// Effect is the one under which the tool is entered: the stricter one of today's and the one of Called.
 	Effect string
 }
@@ -86,27 +91,45 @@ type StepEntry struct {
 func (j *Journal) Enter(ctx context.Context, h Hold, s StepCall) (StepEntry, error) {
 	meta := h.meta()
 	meta.Effect, meta.Digest = h.Effect, s.Digest
-	_, called, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordCall), Meta: meta, Data: s.Event}, h.Claim)
+	seq, called, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordCall), Meta: meta, Data: s.Event}, h.Claim)
 	switch {
 	case err != nil:
 		return StepEntry{}, err
 	case called == nil:
-		return StepEntry{Effect: h.Effect}, nil
+		return StepEntry{Effect: h.Effect, Seq: seq}, nil
 	case called.Err != nil:
 		return StepEntry{}, corrupt(called)
 	}
-	responses, err := j.StepResponses(ctx, h, 0, h.Key)
+	response, err := j.responseOf(ctx, h, s, called)
 	switch {
 	case err != nil:
 		return StepEntry{}, err
-	case responses[0] != nil && responses[0].Err != nil:
-		return StepEntry{}, corrupt(responses[0])
-	case responses[0] != nil:
-		return StepEntry{Response: responses[0]}, nil
+	case response != nil && response.Err != nil:
+		return StepEntry{}, corrupt(response)
+	case response != nil:
+		return StepEntry{Response: response, Called: called, Seq: called.Seq}, nil
 	case called.Meta.Epoch >= h.Epoch: // a newer owner, or a worker that only ends the turn
 		return StepEntry{}, ErrLost
 	}
 	return j.enterAgain(ctx, h, s, called)
+}
+
+// responseOf returns the response of a step that was called before, nil if it has not ended. The read shows what the owner knows of the
+// turn, and so everything that was stored before that.
+func (j *Journal) responseOf(ctx context.Context, h Hold, s StepCall, called *Record) (*Record, error) {
+	if c := s.Known.CallOf(h.Key); c != nil && c.Response != nil {
+		return c.Response, nil
+	}
+	t, err := j.readSince(ctx, h.Key, max(h.Token, s.Since, called.Seq), s.Known)
+	switch c := t.CallOf(h.Key); {
+	case err != nil:
+		return nil, err
+	case t.Response != nil: // of the turn
+		return nil, ErrLost
+	case c != nil:
+		return c.Response, nil
+	}
+	return nil, nil //nolint:nilnil // its records have expired
 }
 
 // enterAgain decides about a step that an earlier owner has called and not ended.
@@ -118,7 +141,7 @@ func (j *Journal) enterAgain(ctx context.Context, h Hold, s StepCall, called *Re
 		again = c != nil && s.Known.mayReplay(c, h.Nonce)
 	}
 	if again {
-		return StepEntry{Called: called, Effect: h.Effect}, nil
+		return StepEntry{Called: called, Effect: h.Effect, Seq: called.Seq}, nil
 	}
 	event, err := s.Interrupted(called)
 	if err != nil {
@@ -128,7 +151,7 @@ func (j *Journal) enterAgain(ctx context.Context, h Hold, s StepCall, called *Re
 	if err != nil {
 		return StepEntry{}, err
 	}
-	return StepEntry{Response: &response}, nil
+	return StepEntry{Response: &response, Called: called, Seq: called.Seq}, nil
 }
 
 // EndStep stores the response of a step and returns the one that counts: the given one, or the one of an earlier owner, whose
@@ -173,11 +196,18 @@ func (j *Journal) StepResponses(ctx context.Context, h Hold, since uint64, steps
 
 // CloseSteps stores a response for each step that was called and has none, so that the response of the turn, which the caller
 // stores next, is the last one. Event returns the response of a step. It reads the turn for that, and does nothing for one that
-// has ended or has more records than one read returns.
-func (j *Journal) CloseSteps(ctx context.Context, h Hold, event func(step *Call) ([]byte, error)) error {
+// has ended or has more records than one read returns. Since is the sequence of the newest record of the turn that the caller knows
+// of, 0 if of none: the read shows that one, and so every step that was called before it. If a leader that was replaced continues to
+// answer without it, CloseSteps fails with [ErrStale].
+func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event func(step *Call) ([]byte, error)) error {
 	t, err := j.readSince(ctx, h.Key, max(h.Token, h.Claim), nil)
 	if err != nil || t.Response != nil || t.oversized {
 		return err
+	}
+	if !t.holds(since) {
+		if t, err = j.readSince(ctx, h.Key, since, t); err != nil || t.Response != nil {
+			return err
+		}
 	}
 	var failed []error
 	for _, step := range t.Steps() {
@@ -197,9 +227,18 @@ func (j *Journal) CloseSteps(ctx context.Context, h Hold, event func(step *Call)
 	return errors.Join(failed...)
 }
 
-// Called returns the tool_call of a step, as the leader knows it, nil if there is none.
-func (j *Journal) Called(ctx context.Context, step subjects.Key) (*Record, error) {
-	return j.currentRecord(ctx, step, step.Public(events.RecordCall))
+// Called returns the tool_call of a step that has ended, as the leader knows it, nil if it has expired. It was stored before the
+// response, so a read without it may be stale and is repeated.
+func (j *Journal) Called(ctx context.Context, step subjects.Key) (called *Record, err error) {
+	for range maxRereads {
+		if called, err = j.currentRecord(ctx, step, step.Public(events.RecordCall)); err != nil || called != nil {
+			return called, err
+		}
+		if err := j.pause(ctx, unknownPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil //nolint:nilnil // it has expired
 }
 
 // Waits reports whether a step was parked with its questions and none of them is decided since: it is not entered again. After a

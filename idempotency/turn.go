@@ -95,6 +95,14 @@ func (t *Turn) own(epoch int, r *Record) {
 	}
 }
 
+// Newest returns the sequence of the newest record of the turn that was read, 0 if it has none.
+func (t *Turn) Newest() uint64 {
+	if t == nil || len(t.Records) == 0 {
+		return 0
+	}
+	return t.Records[len(t.Records)-1].Seq
+}
+
 // Has reports whether a public record of the call belongs to the current generation of its key.
 func (t *Turn) Has(r *Record) bool {
 	if isCancel(*r) {
