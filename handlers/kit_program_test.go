@@ -39,6 +39,7 @@ tools:
 - {name: one, kind: go, auto: false, effect: unsafe, output: {type: object, properties: {id: {type: string}}}}
 - {name: two, kind: go, auto: false, effect: idempotent, output: {type: object, properties: {id: {type: string}}}}
 - {name: ask, kind: go, auto: false, effect: replay, output: {type: object, properties: {id: {type: string}}}}
+- {name: free, kind: go, auto: false}
 `
 
 func newProgramKit(t *testing.T, funcs map[string]toolFunc) *programKit {

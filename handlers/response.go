@@ -96,7 +96,13 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
 	if t.Program != "" && out.Status == events.StatusOK {
-		nameArtifact(r, out)
+		result, err := events.Decode(out.Payload)
+		if err != nil { // in a blob, which is stored as it is: what refers to the step could not read it
+			fail(r, events.CodeToolError, unencodable(r.ToolName, err))
+			r.ContextKeys = keys
+			return nil
+		}
+		nameArtifact(r, result, out.Skill)
 	}
 	r.Payload, err = h.shrink(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
@@ -116,12 +122,8 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 }
 
 // nameArtifact adds the ids of the artifact and of the skill that the result of a step names.
-func nameArtifact(r *events.ToolResponse, out engine.Outcome) {
-	result, err := events.Decode(out.Payload)
-	if err != nil {
-		return
-	}
-	r.ArtifactID, r.SkillID = tools.ArtifactID(result), cmp.Or(tools.SkillID(result), out.Skill)
+func nameArtifact(r *events.ToolResponse, result any, skill string) {
+	r.ArtifactID, r.SkillID = tools.ArtifactID(result), cmp.Or(tools.SkillID(result), skill)
 }
 
 // withResult is the payload of a response whose tool has a result, though its changes of the
