@@ -1,6 +1,8 @@
 package oneturntest
 
 import (
+	"strings"
+
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -32,7 +34,27 @@ func (c *checker) checkKey(turn string, key subjects.Record, r *idempotency.Reco
 	fingerprint := r.Meta.Fingerprint
 	if key.Turn != want.Turn && (len(fingerprint) < hash || key.Turn != subjects.ReusedTurnToken(id("run_id"), id("turn"), fingerprint[:hash])) {
 		c.failf("I8", turn, "record %s belongs to turn %q, run %q", r.Key, id("turn"), id("run_id"))
+		return
 	}
+	if key.Call == subjects.SingleCall {
+		return // its id is compared with the claim's
+	}
+	call := id("tool_call_id")
+	if asker, _, ok := events.ParseQuestionID(call); ok && isOfQuestion(key.Kind) {
+		call = asker
+	}
+	turnCall := events.CallID(events.TurnID{App: id("app_id"), Chat: id("chat_id"), Run: id("run_id"), Turn: id("turn")}, key.Turn)
+	if key.Turn != want.Turn {
+		turnCall = events.QualifiedCallID(id("turn"), key.Turn)
+	}
+	if step, ok := strings.CutPrefix(call, events.StepID(turnCall, "")); !ok || subjects.CallOf(step) != key.Call {
+		c.failf("I8", turn, "record %s belongs to call %q", r.Key, call)
+	}
+}
+
+// isOfQuestion reports whether the event of a record kind has the id of a question or surface.
+func isOfQuestion(kind string) bool {
+	return kind == events.RecordAsk || kind == events.RecordShow || kind == events.RecordAck || kind == events.RecordDismiss
 }
 
 // eventKind returns the kind of the event that is stored under a record kind.

@@ -1,5 +1,6 @@
-// checker.go compares the facts of a run with the invariants of the journal, turn by turn;
-// checker_questions.go has the invariants of questions, check_keys.go the one of record keys.
+// checker.go compares the facts of a run with the invariants of the journal, turn by turn and, in a program, step by
+// step. The invariants of programs are in checker_program.go, of questions in checker_questions.go, and the one of record
+// keys in check_keys.go.
 
 package oneturntest
 
@@ -19,7 +20,7 @@ import (
 // Violation is a broken invariant.
 type Violation struct {
 	Invariant string // I1 to I13, see [Check]
-	Turn      string // journal key of the turn, "" for the whole run
+	Turn      string // journal key of the turn or, of a program, of the step; "" for the whole run
 	Text      string
 }
 
@@ -51,7 +52,18 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	    the right outcome and is passed to the tool after that, a cancel never; an answer that was
 //	    reported as accepted is the stored one
 //
-// Clocks of the machines of tools and of the server are assumed to agree for questions.
+// Of a turn whose tool is a program, each step is judged as a call with its own effect, and in addition:
+//
+//	I1  each step that was called has exactly one response, and it precedes the response of the turn; only
+//	    an owner that has lost the turn may call a step or end one after that
+//	I2  a tool is entered only after the call of its step was stored, never after the step has ended, and a
+//	    tool marked unsafe only by the epoch that called it; a step that was parked is entered again only if
+//	    one of its questions was decided; no step is called by an epoch that began after the cancel
+//	I4  the stored program precedes its steps, and has each of them; a step is called only when those before it
+//	    are over and none of them halted the program; the result precedes the agent that responds to it
+//	I6  the turn is not parked while a step marked unsafe runs
+//
+// Clocks of the machines of tools and of the server are assumed to agree for questions and steps.
 //
 // The harness of the repository checks three more that durable facts cannot show: I9 (no secret
 // leaks), I10 (no goroutines, descriptors or processes are left) and I11 (a fault slows no other
@@ -63,7 +75,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	c := checker{facts: f, hit: hit, turns: map[string]*turnFacts{}}
 	c.group()
 	for _, key := range slices.Sorted(maps.Keys(c.turns)) {
-		c.check(key, c.turns[key])
+		c.check(c.turns[key])
 	}
 	c.keys()
 	c.copies()
@@ -74,19 +86,55 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	return c.found
 }
 
+// turnFacts has what is known of a turn: what its calls share, and each call by itself.
 type turnFacts struct {
+	key      string // journal key of the turn
 	accepted *Accepted
 	records  []idempotency.Record
+	calls    map[string]*callFacts // by call token: the turn's own call and, of a program, one for each step
+
+	began  map[int]uint64              // sequences of the records that began epochs: their fencing tokens
+	runs   map[int]string              // nonces of epochs
+	parks  map[int]*idempotency.Record // how epochs ended
+	cancel *idempotency.Record
+}
+
+// callFacts has what is known of a call.
+type callFacts struct {
+	*turnFacts
+
+	name     string // journal key of the call
+	token    string
+	call     *idempotency.Record
+	response *idempotency.Record
+	program  *idempotency.Record // that the call runs, if its tool runs programs
+	result   *idempotency.Record // of that program, if an agent responds to it
 	ledger   []LedgerEntry
 	enters   int
 	exits    int
-	epochs   map[int]uint64 // that entered the tool, with their fencing tokens
 
 	questions map[string]*asking             // by token
-	parks     map[int]*idempotency.Record    // how epochs ended
-	steps     map[string]*idempotency.Record // by token
-	runs      map[int]string                 // nonces of epochs
-	cancel    *idempotency.Record
+	steps     map[string]*idempotency.Record // named steps of the tool, by token
+}
+
+// effect returns the effect of the tool, as the call has it; "" without a call.
+func (f *callFacts) effect() string {
+	if f.call == nil {
+		return ""
+	}
+	return f.call.Meta.Effect
+}
+
+// own returns the turn's own call.
+func (t *turnFacts) own() *callFacts { return t.calls[subjects.SingleCall] }
+
+// entered returns how often tools of the turn were entered, and whether one was entered and not left.
+func (t *turnFacts) entered() (n int, inside bool) {
+	for _, f := range t.calls {
+		n += f.enters
+		inside = inside || f.enters > f.exits
+	}
+	return n, inside
 }
 
 type checker struct {
@@ -100,31 +148,45 @@ func (c *checker) failf(invariant, turn, format string, args ...any) {
 	c.found = append(c.found, Violation{invariant, turn, fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) turn(key string) *turnFacts {
-	t := c.turns[key]
+// turn returns the facts of the turn that a key belongs to.
+func (c *checker) turn(key subjects.Key) *turnFacts {
+	name := key.OfTurn().String()
+	t := c.turns[name]
 	if t == nil {
 		t = &turnFacts{
-			epochs: map[int]uint64{}, questions: map[string]*asking{}, parks: map[int]*idempotency.Record{},
-			steps: map[string]*idempotency.Record{}, runs: map[int]string{},
+			key: name, calls: map[string]*callFacts{}, began: map[int]uint64{}, parks: map[int]*idempotency.Record{}, runs: map[int]string{},
 		}
-		c.turns[key] = t
+		c.turns[name] = t
+		c.call(key.OfTurn())
 	}
 	return t
 }
 
+// call returns the facts of a call.
+func (c *checker) call(key subjects.Key) *callFacts {
+	t := c.turn(key)
+	f := t.calls[key.Call]
+	if f == nil {
+		f = &callFacts{turnFacts: t, name: key.String(), token: key.Call, questions: map[string]*asking{}, steps: map[string]*idempotency.Record{}}
+		t.calls[key.Call] = f
+	}
+	return f
+}
+
 func (c *checker) group() {
 	for i, a := range c.facts.Accepted {
-		c.turn(a.Key()).accepted = &c.facts.Accepted[i]
+		c.turn(subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn)).accepted = &c.facts.Accepted[i]
 	}
 	for _, e := range c.facts.Ledger {
-		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
-		t.ledger = append(t.ledger, e)
+		f := c.call(e.key())
+		f.ledger = append(f.ledger, e)
 		switch e.Phase {
 		case PhaseEnter:
-			t.enters++
-			t.epochs[e.Epoch] = e.Token
+			if e.Attempt <= 1 {
+				f.enters++
+			}
 		case PhaseExit:
-			t.exits++
+			f.exits++
 		}
 	}
 	for _, r := range c.facts.Journal {
@@ -133,108 +195,115 @@ func (c *checker) group() {
 			c.failf("I3", "", "a record under %q, which is not a journal key", r.Key)
 			continue
 		}
-		t := c.turn(k.String())
+		t := c.turn(k.Key)
 		t.records = append(t.records, r)
 	}
 }
 
-func (c *checker) check(key string, t *turnFacts) {
-	var call, response *idempotency.Record
+func (c *checker) check(t *turnFacts) {
 	for i := range t.records {
 		r := &t.records[i]
 		k, _ := subjects.ParseKey(r.Key)
-		switch k.Kind {
-		case events.KindToolCall:
-			call = r
-		case events.KindToolResponse:
-			response = r
-		}
+		f := c.call(k.Key)
 		if single(k.Kind) && k.ID != "" {
-			c.failf("I1", key, "a second %s under %s", k.Kind, r.Key)
+			c.failf("I1", f.name, "a second %s under %s", k.Kind, r.Key)
 		}
 		if r.Err != nil {
-			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
+			c.failf("I3", f.name, "record %s cannot be read: %v", r.Key, r.Err)
 		}
-		c.checkKey(key, k, r)
-		c.note(key, t, k, r)
+		c.checkKey(f.name, k, r)
+		c.note(f, k, r)
 	}
-	c.epochs(key, t, response)
+	own, key := t.own(), t.key
+	c.epochs(t)
+	n, _ := t.entered()
+	if t.accepted == nil {
+		if own.call != nil || n > 0 {
+			c.failf("I1", key, "a turn that was not published was claimed or run")
+		}
+		return
+	}
+	c.program(t)
 	switch {
-	case t.accepted == nil && (call != nil || t.enters > 0):
-		c.failf("I1", key, "a turn that was not published was claimed or run")
+	case own.response == nil:
+		c.unended(t)
 		return
-	case t.accepted == nil:
-		return
-	case response == nil:
-		c.unended(key, t, call)
-		return
-	case call == nil:
+	case own.call == nil:
 		c.failf("I4", key, "a response without a call")
 		return
-	case call.Seq >= response.Seq:
-		c.failf("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
 	}
-	c.inTime(key, t, response)
-	c.outcome(key, t, call, response)
-	c.asked(key, t, call)
+	c.inTime(t)
+	c.outcome(own)
+	c.asked(own)
 }
 
-// keys compares the idempotency keys that tools got: all runs of a turn have the same, and no two
-// turns have the same.
+// keys compares the idempotency keys that tools got: all runs of a call have the same, and no two
+// calls have the same.
 func (c *checker) keys() {
-	of, turns := map[string]string{}, map[string]string{} // key by turn, turn by key
+	of, calls := map[string]string{}, map[string]string{} // key by call, call by key
 	for _, e := range c.facts.Ledger {
-		turn := subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String()
-		if first, seen := of[turn]; seen && first != e.Key {
-			c.failf("I2", turn, "entered with idempotency key %q, and with %q", first, e.Key)
+		call := e.key().String()
+		if first, seen := of[call]; seen && first != e.Key {
+			c.failf("I2", call, "entered with idempotency key %q, and with %q", first, e.Key)
 		}
-		if other, seen := turns[e.Key]; seen && e.Key != "" && other != turn {
-			c.failf("I2", turn, "entered with idempotency key %q of turn %s", e.Key, other)
+		if other, seen := calls[e.Key]; seen && e.Key != "" && other != call {
+			c.failf("I2", call, "entered with idempotency key %q of %s", e.Key, other)
 		}
-		of[turn], turns[e.Key] = e.Key, turn
+		of[call], calls[e.Key] = e.Key, call
 	}
 }
 
-// single reports whether a turn may have one record of a kind.
+// single reports whether a call may have one record of a kind.
 func single(kind string) bool {
-	return kind == events.KindToolCall || kind == events.KindToolResponse || kind == events.KindCancel
+	return kind == events.KindToolCall || kind == events.KindToolResponse || kind == events.KindCancel || kind == events.RecordProgram
 }
 
 // epochs follows a turn from owner to owner.
-func (c *checker) epochs(key string, t *turnFacts, response *idempotency.Record) {
+func (c *checker) epochs(t *turnFacts) {
+	key := t.key
 	var lease idempotency.Lease // of the owner so far
 	epoch, cancelled := 1, false
 	for i := range t.records {
 		r := &t.records[i]
 		k, _ := subjects.ParseKey(r.Key)
-		switch k.Kind {
-		case events.KindCancel:
+		switch {
+		case k.Kind == events.KindCancel:
 			cancelled = true
-		case events.KindToolCall:
+		case k.Kind == events.KindToolCall && k.Call == subjects.SingleCall:
 			lease = r.Meta.Lease
-			t.runs[1] = r.Meta.Nonce
-			c.token(key, t, epoch, r)
-		case "takeover":
+			t.runs[1], t.began[1] = r.Meta.Nonce, r.Seq
+		case k.Kind == events.RecordTakeover:
 			epoch++
 			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
 				c.failf("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
 			}
-			c.handover(key, t, epoch, r, lease)
-			c.token(key, t, epoch, r)
-			_, entered := t.epochs[epoch]
+			c.handover(t, epoch, r, lease)
+			t.began[epoch] = r.Seq
+			entered := t.enteredBy(epoch)
 			if cancelled && entered {
 				c.failf("I2", key, "entered by epoch %d, which began after the cancel", epoch)
 			}
-			if entered && response != nil && response.Seq < r.Seq {
+			if response := t.own().response; entered && response != nil && response.Seq < r.Seq {
 				c.failf("I2", key, "entered by epoch %d, which began after the response", epoch)
 			}
 			lease, t.runs[epoch] = r.Meta.Lease, r.Meta.Nonce
 		}
 	}
+	c.tokens(t)
+}
+
+// enteredBy reports whether an epoch has entered a tool.
+func (t *turnFacts) enteredBy(epoch int) bool {
+	for _, f := range t.calls {
+		if slices.ContainsFunc(f.ledger, func(e LedgerEntry) bool { return e.Phase == PhaseEnter && e.Epoch == epoch }) {
+			return true
+		}
+	}
+	return false
 }
 
 // handover compares the beginning of an epoch with the end and the lease of the previous one.
-func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.Record, lease idempotency.Lease) {
+func (c *checker) handover(t *turnFacts, epoch int, r *idempotency.Record, lease idempotency.Lease) {
 	ended, same := t.parks[epoch-1], r.Meta.Lease.Same(lease)
 	how := ""
 	if ended != nil && ended.Seq < r.Seq {
@@ -245,78 +314,106 @@ func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.R
 	}
 	switch {
 	case how == "":
-		c.failf("I6", key, "taken over as epoch %d before the end of epoch %d", epoch, epoch-1)
+		c.failf("I6", t.key, "taken over as epoch %d before the end of epoch %d", epoch, epoch-1)
 	case same && how == parked:
-		c.failf("I6", key, "epoch %d was parked, and taken over by its own message", epoch-1)
+		c.failf("I6", t.key, "epoch %d was parked, and taken over by its own message", epoch-1)
 	case same && r.Meta.Lease.Delivery <= lease.Delivery:
-		c.failf("I6", key, "delivery %d of its message took epoch %d from delivery %d", r.Meta.Lease.Delivery, epoch, lease.Delivery)
+		c.failf("I6", t.key, "delivery %d of its message took epoch %d from delivery %d", r.Meta.Lease.Delivery, epoch, lease.Delivery)
 	}
-	if how != parked && c.hit != nil && !c.hit[key] {
-		c.failf("I7", key, "taken over as epoch %d without a fault", epoch)
-	}
-}
-
-// token compares the fencing token that a tool got with the record that created its epoch.
-func (c *checker) token(key string, t *turnFacts, epoch int, r *idempotency.Record) {
-	if token, ok := t.epochs[epoch]; ok && token != r.Seq {
-		c.failf("I6", key, "epoch %d entered the tool with fencing token %d, its record is %d", epoch, token, r.Seq)
+	if how != parked && c.undisturbed(t) {
+		c.failf("I7", t.key, "taken over as epoch %d without a fault", epoch)
 	}
 }
 
-// outcome compares the response with the ledger.
-func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.Record) {
+// undisturbed reports whether no fault has hit a turn.
+func (c *checker) undisturbed(t *turnFacts) bool { return c.hit != nil && !c.hit[t.key] }
+
+// tokens compares the fencing tokens that tools got with the records that began their epochs.
+func (c *checker) tokens(t *turnFacts) {
+	for _, f := range t.calls {
+		for _, e := range f.ledger {
+			if began, ok := t.began[e.Epoch]; ok && e.Phase == PhaseEnter && e.Token != began {
+				c.failf("I6", f.name, "epoch %d entered the tool with fencing token %d, its record is %d", e.Epoch, e.Token, began)
+			}
+		}
+	}
+}
+
+// outcome compares the response of a call with the call and the ledger.
+func (c *checker) outcome(f *callFacts) {
+	key, own := f.name, f.token == subjects.SingleCall
 	var asked events.ToolCall
 	var answered events.ToolResponse
-	if err := parse(call.Data, &asked); err != nil {
+	if err := parse(f.call.Data, &asked); err != nil {
 		c.failf("I3", key, "the call cannot be read: %v", err)
 		return
 	}
-	if err := parse(response.Data, &answered); err != nil {
+	if err := parse(f.response.Data, &answered); err != nil {
 		c.failf("I3", key, "the response cannot be read: %v", err)
 		return
+	}
+	if f.call.Seq >= f.response.Seq {
+		c.failf("I4", key, "the response (%d) is stored before the call (%d)", f.response.Seq, f.call.Seq)
 	}
 	if asked.ToolCallID != answered.ToolCallID {
 		c.failf("I4", key, "call %s is answered as %s", asked.ToolCallID, answered.ToolCallID)
 	}
-	effect := call.Meta.Effect
+	effect := f.effect()
+	ran := answered.Status == events.StatusOK && !c.facts.NoLedger && f.ledgered()
 	switch {
-	case asked.Rejected && t.enters > 0:
-		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", answered.Code, t.enters)
-	case !asked.Rejected && (effect == "unsafe" || effect == "replay" && len(t.questions) == 0) && t.enters > 1:
-		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
-	case answered.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
+	case asked.Rejected && f.enters > 0:
+		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", answered.Code, f.enters)
+	case ran && len(c.facts.Ledger) == 0:
 		c.failf("I2", key, "ok, but the ledger is empty: set Facts.NoLedger if the tools write none, for example Python tools")
-	case answered.Status == events.StatusOK && t.exits == 0 && !c.facts.NoLedger:
-		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
-	case answered.Status != events.StatusOK && !t.accepted.MayFail && answered.Code != events.CodeInterrupted:
+	case ran && f.exits == 0:
+		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", f.enters)
+	case own && answered.Status != events.StatusOK && !f.accepted.MayFail && answered.Code != events.CodeInterrupted:
 		c.failf("I1", key, "ended as %s, want a result", answered.Code)
 	}
-	interrupted := answered.Code == events.CodeInterrupted && !asked.Rejected
-	if interrupted && c.hit != nil && !c.hit[key] && t.enters == t.exits {
-		c.failf("I7", key, "interrupted without a fault (entered %d, left %d)", t.enters, t.exits)
+	if !asked.Rejected {
+		c.enteredOnce(f)
 	}
-	if interrupted && reentered(effect) && c.hit != nil && len(c.hit) == 0 {
-		c.failf("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
+	if answered.Code == events.CodeInterrupted && !asked.Rejected {
+		inside := f.enters > f.exits
+		if own {
+			_, inside = f.entered()
+		}
+		if c.undisturbed(f.turnFacts) && !inside {
+			c.failf("I7", key, "interrupted without a fault (entered %d, left %d)", f.enters, f.exits)
+		}
+		if reentered(effect) && c.hit != nil && len(c.hit) == 0 {
+			c.failf("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
+		}
+	}
+}
+
+// enteredOnce checks that a tool that must not be entered again was not.
+func (c *checker) enteredOnce(f *callFacts) {
+	effect := f.effect()
+	if (effect == "unsafe" || effect == "replay" && len(f.questions) == 0) && f.enters > 1 {
+		c.failf("I2", f.name, "effect %s, entered %d times", effect, f.enters)
 	}
 }
 
 // inTime compares the end of a turn with the time at which it was accepted, its last question was
 // decided, or the last fault was over, whichever is latest.
-func (c *checker) inTime(key string, t *turnFacts, response *idempotency.Record) {
+func (c *checker) inTime(t *turnFacts) {
 	from := t.accepted.At
 	if c.facts.Healed.After(from) {
 		from = c.facts.Healed
 	}
-	for _, q := range t.questions {
-		if q.answer != nil && q.answer.Time.After(from) {
-			from = q.answer.Time
+	for _, f := range t.calls {
+		for _, q := range f.questions {
+			if q.answer != nil && q.answer.Time.After(from) {
+				from = q.answer.Time
+			}
 		}
 	}
 	if c.facts.Within <= 0 || from.IsZero() {
 		return
 	}
-	if took := response.Time.Sub(from); took > c.facts.Within {
-		c.failf("I12", key, "ended %s after it was accepted, undisturbed and decided, want %s", took.Round(time.Millisecond), c.facts.Within)
+	if took := t.own().response.Time.Sub(from); took > c.facts.Within {
+		c.failf("I12", t.key, "ended %s after it was accepted, undisturbed and decided, want %s", took.Round(time.Millisecond), c.facts.Within)
 	}
 }
 

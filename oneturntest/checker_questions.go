@@ -6,9 +6,11 @@ package oneturntest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -35,17 +37,29 @@ func (q *asking) outcome() idempotency.Outcome {
 	return idempotency.Outcome(q.answer.Meta.Outcome)
 }
 
-// note collects a record of a question, step or park. A key is used once: two answers to one
+// note collects a record of a call, question, step or park. A key is used once: two answers to one
 // question are a violation.
-func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempotency.Record) {
+func (c *checker) note(f *callFacts, k subjects.Record, r *idempotency.Record) {
 	question := func() *asking {
-		if t.questions[k.ID] == nil {
-			t.questions[k.ID] = &asking{}
+		if f.questions[k.ID] == nil {
+			f.questions[k.ID] = &asking{}
 		}
-		return t.questions[k.ID]
+		return f.questions[k.ID]
 	}
 	var into **idempotency.Record
 	switch {
+	case k.Kind == events.KindToolCall:
+		f.call = r
+		return
+	case k.Kind == events.KindToolResponse:
+		f.response = r
+		return
+	case k.Kind == events.RecordProgram:
+		f.program = r
+		return
+	case k.Kind == events.RecordResult:
+		f.result = r
+		return
 	case k.Kind == events.RecordAsk && !k.Private:
 		into = &question().ask
 	case k.Kind == events.RecordAck && !k.Private:
@@ -55,48 +69,48 @@ func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempoten
 	case k.Kind == "taken" && k.Private:
 		into = &question().taken
 	case k.Kind == events.KindCancel:
-		t.cancel = r
+		f.cancel = r
 		return
 	case k.Kind == "step" && k.Private:
-		t.steps[k.ID] = r
+		f.steps[k.ID] = r
 		return
 	case k.Kind == "park" && k.Private:
 		epoch, err := strconv.Atoi(k.ID)
-		if err != nil || t.parks[epoch] != nil {
-			c.failf("I6", key, "a second end of epoch %s: %s", k.ID, r.Key)
+		if err != nil || f.parks[epoch] != nil {
+			c.failf("I6", f.key, "a second end of epoch %s: %s", k.ID, r.Key)
 			return
 		}
-		t.parks[epoch] = r
+		f.parks[epoch] = r
 		return
 	default:
 		return
 	}
 	if *into != nil {
-		c.failf("I13", key, "stored twice: %s", r.Key)
+		c.failf("I13", f.name, "stored twice: %s", r.Key)
 	}
 	*into = r
 }
 
 // unended checks a turn without a response: it may be parked while none of its questions is
 // decided.
-func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
+func (c *checker) unended(t *turnFacts) {
+	key := t.key
 	park := t.parks[len(t.runs)]
 	switch {
 	case park == nil || park.Meta.Outcome != parked && park.Meta.Outcome != woken:
-		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		n, _ := t.entered()
+		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", t.own().call != nil, n)
 		return
 	case park.Meta.Outcome == woken:
 		c.failf("I1", key, "accepted, but without a response: woken, but not resumed")
 		return
 	}
-	var state struct {
-		Open []string `json:"open"`
-	}
-	if err := json.Unmarshal(park.Data, &state); err != nil {
+	open, err := openAt(park)
+	if err != nil {
 		c.failf("I3", key, "the park record cannot be read: %v", err)
 	}
-	for _, id := range state.Open {
-		if q := t.questions[id]; q != nil && q.answer != nil {
+	for _, id := range open {
+		if q := t.question(id); q != nil && q.answer != nil {
 			c.failf("I1", key, "parked, though question %s is %s: the wake-up is lost", id, q.outcome())
 			return
 		}
@@ -105,54 +119,83 @@ func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 	case t.cancel != nil:
 		c.failf("I1", key, "parked, though it is cancelled: the wake-up is lost")
 	case !t.accepted.MayWait:
-		c.failf("I1", key, "accepted, but without a response: parked, waiting for %v", state.Open)
+		c.failf("I1", key, "accepted, but without a response: parked, waiting for %v", open)
 	}
 }
 
-// asked checks the questions and steps of a turn.
-func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
-	effect := call.Meta.Effect
-	for _, p := range t.parks {
-		if effect == "unsafe" && p.Meta.Outcome == parked {
-			c.failf("I6", key, "epoch %d is parked, though its tool is unsafe", p.Meta.Epoch)
+// openAt returns the questions that a park record names: <call>.<question> in tokens, for the turn's own call the question alone.
+func openAt(park *idempotency.Record) ([]string, error) {
+	var state struct {
+		Open []string `json:"open"`
+	}
+	if err := json.Unmarshal(park.Data, &state); err != nil {
+		return nil, fmt.Errorf("read %s: %w", park.Key, err)
+	}
+	return state.Open, nil
+}
+
+// questionAt splits the name of a question in a park record.
+func questionAt(name string) (call, question string) {
+	if call, question, ok := strings.Cut(name, "."); ok {
+		return call, question
+	}
+	return subjects.SingleCall, name
+}
+
+// question returns a question by its name in a park record, nil if it has no record.
+func (t *turnFacts) question(name string) *asking {
+	call, question := questionAt(name)
+	if f := t.calls[call]; f != nil {
+		return f.questions[question]
+	}
+	return nil
+}
+
+// asked checks the questions and the named steps of a call.
+func (c *checker) asked(f *callFacts) {
+	for _, p := range f.parks {
+		if f.effect() == "unsafe" && f.token == subjects.SingleCall && p.Meta.Outcome == parked {
+			c.failf("I6", f.name, "epoch %d is parked, though its tool is unsafe", p.Meta.Epoch)
 		}
 	}
-	for token, q := range t.questions {
+	for token, q := range f.questions {
 		if q.ask == nil {
-			c.failf("I13", key, "question %s has records, but was never asked", token)
+			c.failf("I13", f.name, "question %s has records, but was never asked", token)
 			continue
 		}
-		c.identity(key, t, token, q, call)
-		c.decided(key, t, token, q)
+		c.identity(f, token, q)
+		c.decided(f, token, q)
 	}
-	if effect == "replay" {
-		c.replays(key, t)
+	if f.effect() == "replay" {
+		c.replays(f)
 	}
-	for _, e := range t.ledger {
-		switch q, s := t.questions[subjects.Token(e.Name)], t.steps[subjects.Token(e.Name)]; {
+	for _, e := range f.ledger {
+		switch q, s := f.questions[subjects.Token(e.Name)], f.steps[subjects.Token(e.Name)]; {
 		case e.Phase == PhaseAnswered && (q == nil || q.taken == nil):
-			c.failf("I13", key, "epoch %d got the answer to %s, but no record shows it", e.Epoch, e.Name)
+			c.failf("I13", f.name, "epoch %d got the answer to %s, but no record shows it", e.Epoch, e.Name)
 		case e.Phase == PhaseStep && s != nil && s.Seq < e.Token:
-			c.failf("I2", key, "step %s was entered by epoch %d, which began after its result was stored", e.Name, e.Epoch)
+			c.failf("I2", f.name, "step %s was entered by epoch %d, which began after its result was stored", e.Name, e.Epoch)
 		}
 	}
 }
 
 // identity compares the ids of a question with its key and with the ledger of its tool: the same
 // question under two ids would be displayed twice.
-func (c *checker) identity(key string, t *turnFacts, token string, q *asking, call *idempotency.Record) {
-	var asked, made events.ToolCall
-	if parse(q.ask.Data, &asked) != nil || parse(call.Data, &made) != nil {
+func (c *checker) identity(f *callFacts, token string, q *asking) {
+	key := f.name
+	var asked events.ToolCall
+	asker, readable := f.id()
+	if parse(q.ask.Data, &asked) != nil || !readable {
 		c.failf("I3", key, "question %s cannot be read", token)
 		return
 	}
 	callID, id, ok := events.ParseQuestionID(asked.ToolCallID)
-	if !ok || callID != made.ToolCallID || subjects.Token(id) != token {
+	if !ok || callID != asker || subjects.Token(id) != token {
 		c.failf("I13", key, "question %s has id %q", token, asked.ToolCallID)
 	}
 	noted := func(e LedgerEntry) bool { return e.Phase == PhaseAsk }
 	this := func(e LedgerEntry) bool { return noted(e) && subjects.Token(e.Name) == token }
-	if slices.ContainsFunc(t.ledger, noted) && !slices.ContainsFunc(t.ledger, this) {
+	if slices.ContainsFunc(f.ledger, noted) && !slices.ContainsFunc(f.ledger, this) {
 		c.failf("I13", key, "question %s is displayed, but its tool has not asked it", token)
 	}
 	if q.ack == nil {
@@ -194,7 +237,8 @@ func (c *checker) checkSchema(key, token string, q *asking, asked *events.ToolCa
 }
 
 // decided checks the order of the records of a question.
-func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
+func (c *checker) decided(f *callFacts, token string, q *asking) {
+	key := f.name
 	if q.answer == nil {
 		if q.taken != nil || q.ack != nil {
 			c.failf("I13", key, "question %s is taken or closed, but not decided", token)
@@ -205,32 +249,36 @@ func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
 	switch {
 	case q.answer.Seq < q.ask.Seq:
 		c.failf("I13", key, "question %s was decided before it was asked", token)
-	case q.ack == nil && t.cancel == nil: // the end of a cancelled turn closes its questions as well
+	case q.ack == nil && f.cancel == nil: // the end of a cancelled turn closes its questions as well
 		c.failf("I13", key, "question %s is %s and was not closed", token, q.outcome())
 	case q.ack != nil && (q.ack.Seq < q.answer.Seq && !erased || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
 		c.failf("I13", key, "the close event of question %s does not match its answer", token)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !erased:
 		c.failf("I13", key, "the answer to question %s was passed on before it was stored", token)
 	}
-	if q.outcome() == idempotency.Cancelled && (t.cancel == nil || q.taken != nil) {
+	if q.outcome() == idempotency.Cancelled && (f.cancel == nil || q.taken != nil) {
 		c.failf("I13", key, "question %s was cancelled without a cancel of the turn, or passed to the tool", token)
 	}
 }
 
 // replays checks that no code of a replay tool runs twice that must not.
-func (c *checker) replays(key string, t *turnFacts) {
+func (c *checker) replays(f *callFacts) {
+	key := f.name
 	entered, left := map[int]int{}, map[string]bool{}
-	for _, e := range t.ledger {
-		switch run := t.runs[e.Epoch]; e.Phase {
+	for _, e := range f.ledger {
+		switch run := f.runs[e.Epoch]; e.Phase {
 		case PhaseEnter:
+			if e.Attempt > 1 {
+				continue
+			}
 			if entered[e.Epoch]++; entered[e.Epoch] > 1 {
 				c.failf("I2", key, "effect replay, entered %d times by epoch %d", entered[e.Epoch], e.Epoch)
 			}
-			if e.Epoch > 1 && !t.comesToQuestion(e.Token) {
+			if e.Epoch > 1 && !f.comesToQuestion(e.Token) {
 				c.failf("I2", key, "effect replay, entered again by epoch %d, which had no question to reach", e.Epoch)
 			}
 		case PhaseAnswered:
-			if q := t.questions[subjects.Token(e.Name)]; q != nil && q.taken != nil && run != q.taken.Meta.Nonce && !t.onTheWay(q.taken, time.Unix(0, e.UnixNS)) {
+			if q := f.questions[subjects.Token(e.Name)]; q != nil && q.taken != nil && run != q.taken.Meta.Nonce && !f.onTheWay(q.taken, time.Unix(0, e.UnixNS)) {
 				c.failf("I2", key, "the code after the answer to %s ran in epoch %d and in another", e.Name, e.Epoch)
 			}
 		case PhaseExit:
@@ -243,8 +291,8 @@ func (c *checker) replays(key string, t *turnFacts) {
 
 // comesToQuestion reports whether a run that began with the record of a sequence could come to a
 // question whose answer no earlier run got.
-func (t *turnFacts) comesToQuestion(began uint64) bool {
-	for _, q := range t.questions {
+func (f *callFacts) comesToQuestion(began uint64) bool {
+	for _, q := range f.questions {
 		if q.ask != nil && (q.taken == nil || q.taken.Seq > began) {
 			return true
 		}
@@ -254,13 +302,13 @@ func (t *turnFacts) comesToQuestion(began uint64) bool {
 
 // onTheWay reports whether the code after an answer that another run had taken could run again at
 // a time: as the way to a later question, or to one for which that run was parked.
-func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
-	for _, p := range t.parks {
+func (f *callFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
+	for _, p := range f.parks {
 		if p.Meta.Outcome == parked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq && !p.Time.After(at) {
 			return true
 		}
 	}
-	for _, q := range t.questions {
+	for _, q := range f.questions {
 		if q.ask != nil && q.ask.Seq > taken.Seq && !q.ask.Time.After(at) {
 			return true
 		}
@@ -272,12 +320,12 @@ func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
 func (c *checker) checkAnswers() {
 	for i := range c.facts.Answers {
 		s := &c.facts.Answers[i]
-		_, ask, ok := events.ParseQuestionID(s.Question.ToolCallID)
+		callID, ask, ok := events.ParseQuestionID(s.Question.ToolCallID)
 		if s.Err != nil || s.Act.Cancel || !ok {
 			continue
 		}
-		key := subjects.TurnKey(s.Question.App, s.Question.Chat, s.Question.Run, s.Question.Turn).String()
-		q := c.turn(key).questions[subjects.Token(ask)]
+		asker := c.call(callKey(events.TurnID{App: s.Question.App, Chat: s.Question.Chat, Run: s.Question.Run, Turn: s.Question.Turn}, callID))
+		key, q := asker.name, asker.questions[subjects.Token(ask)]
 		stands := q != nil && q.outcome() == idempotency.Answered
 		known := stands && s.Act.Value != nil && q.answer.Meta.Secret == "" // else its sender is unknown
 		same := known && sameJSON(s.Act.Value, q.answer.Data)

@@ -26,17 +26,20 @@ type Ledger struct{ f *os.File }
 
 // LedgerEntry is one line of a [Ledger].
 type LedgerEntry struct {
-	Phase  string `json:"phase"`          // PhaseEnter and so on
-	Name   string `json:"name,omitempty"` // of the question, its id in the call, or of the step
-	App    string `json:"app"`
-	Chat   string `json:"chat"`
-	Run    string `json:"run,omitempty"`
-	Turn   string `json:"turn"`
-	Key    string `json:"key"`   // idempotency key
-	Token  uint64 `json:"token"` // fencing token
-	Epoch  int    `json:"epoch"`
-	PID    int    `json:"pid"`
-	UnixNS int64  `json:"ns"`
+	Phase string `json:"phase"`          // PhaseEnter and so on
+	Name  string `json:"name,omitempty"` // of the question, its id in the call, or of the step
+	App   string `json:"app"`
+	Chat  string `json:"chat"`
+	Run   string `json:"run,omitempty"`
+	Turn  string `json:"turn"`
+	Call  string `json:"call,omitempty"` // tool_call_id of the call; "" is the turn's own call, not a step of a program
+	Key   string `json:"key"`            // idempotency key
+	Token uint64 `json:"token"`          // fencing token
+	Epoch int    `json:"epoch"`
+	// Attempt is from 2 on if the same run of the tool is tried again after an error that it marked as retryable.
+	Attempt int   `json:"attempt,omitempty"`
+	PID     int   `json:"pid"`
+	UnixNS  int64 `json:"ns"`
 }
 
 // OpenLedger opens or creates a ledger. Any number of processes may append to one file.
@@ -77,8 +80,8 @@ func (l *Ledger) Step(call tool.CallInfo, name string) error { return l.write(Ph
 
 func (l *Ledger) write(phase, name string, call tool.CallInfo) error {
 	line, err := json.Marshal(LedgerEntry{
-		Phase: phase, Name: name, App: call.App, Chat: call.Chat, Run: call.Run, Turn: call.Turn,
-		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),
+		Phase: phase, Name: name, App: call.App, Chat: call.Chat, Run: call.Run, Turn: call.Turn, Call: call.CallID,
+		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),
 	})
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)

@@ -33,6 +33,9 @@ type ledgerLine struct {
 	Epoch int             `json:"epoch,omitempty"`
 	From  time.Time       `json:"from,omitzero"`
 	To    time.Time       `json:"to,omitzero"`
+
+	Attempt int  `json:"attempt,omitempty"`
+	Stopped bool `json:"stopped,omitempty"` // the end of an entry whose tool was stopped: the turn was parked, for example
 }
 
 // openLedger opens the file at path, which is created if it does not exist.
@@ -57,7 +60,7 @@ func (l *Ledger) Close() error { return l.file.Close() } //nolint:wrapcheck // i
 
 // enter records that a tool was entered and returns how often it has been, this time included. Left records
 // the end of this run of the tool.
-func (l *Ledger) enter(line ledgerLine) (n int, left func(), err error) {
+func (l *Ledger) enter(line ledgerLine) (n int, left func(stopped bool), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines++
@@ -66,10 +69,10 @@ func (l *Ledger) enter(line ledgerLine) (n int, left func(), err error) {
 		return 0, nil, err
 	}
 	l.entered[line.Tool]++
-	return l.entered[line.Tool], func() {
+	return l.entered[line.Tool], func(stopped bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_ = l.write(&ledgerLine{ID: line.ID, To: time.Now()}) // without it the tool counts as still running
+		_ = l.write(&ledgerLine{ID: line.ID, To: time.Now(), Stopped: stopped}) // without it the tool counts as still running
 	}, nil
 }
 
@@ -106,7 +109,7 @@ func readLedger(path string) ([]ledgerLine, error) {
 			continue
 		}
 		if i := slices.IndexFunc(entries, func(e ledgerLine) bool { return e.ID == line.ID }); i >= 0 {
-			entries[i].To = line.To
+			entries[i].To, entries[i].Stopped = line.To, line.Stopped
 		}
 	}
 	if err := scan.Err(); err != nil {

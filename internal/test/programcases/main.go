@@ -12,7 +12,7 @@
 //
 // The files, in reading order: case.go (the form of a case), run.go, session.go, process.go and check.go (what runs for a case),
 // play.go (people, actions), faults.go; workflow.go, worker.go, behaviour.go, models.go and mcp.go (the workflow of a
-// case and what its tools and models do); ledger.go and journal.go (what is recorded); observe.go, expect.go with expect_runs.go and expect_records.go, match.go
+// case and what its tools and models do); ledger.go and journal.go (what is recorded); promise.go (what holds in every case); observe.go, expect.go with expect_runs.go and expect_records.go, match.go
 // and falsify.go (the comparison); report.go (the result).
 package main
 

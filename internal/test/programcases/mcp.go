@@ -35,7 +35,7 @@ func startMCP(c *Case, ledger *Ledger) (*http.Server, string, error) {
 
 // mcpTool returns a tool that always has the same result.
 func mcpTool(name string, result json.RawMessage, ledger *Ledger) mcp.ToolHandler {
-	return func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		meta := func(key string) string { return fmt.Sprint(r.Params.Meta[key]) }
 		token, _ := strconv.ParseUint(meta(mcptool.MetaFencingToken), 10, 64) // 0 if there is none
 		epoch, _ := strconv.Atoi(meta(mcptool.MetaEpoch))
@@ -45,7 +45,7 @@ func mcpTool(name string, result json.RawMessage, ledger *Ledger) mcp.ToolHandle
 		if err != nil {
 			return nil, err
 		}
-		defer left()
+		defer func() { left(ctx.Err() != nil) }()
 		var out mcp.CallToolResult
 		if err := json.Unmarshal(result, &out); err != nil {
 			return nil, fmt.Errorf("result of the case: %w", err)

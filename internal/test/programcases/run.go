@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -45,8 +46,12 @@ func (s *session) run(ctx context.Context) (o *Observed, problems []string, err 
 	if err := p.untilEnd(ctx); err != nil {
 		return nil, nil, err
 	}
-	o, err = s.observe(ctx)
-	return o, append(p.problems, p.undone()...), err
+	o, entries, err := s.observe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	violations, err := s.promise(ctx, entries)
+	return o, slices.Concat(p.problems, p.undone(), violations), err
 }
 
 // untilEnd plays until the turn has ended and its messages are acknowledged, or the limit is over: then what was seen
@@ -114,16 +119,16 @@ func (s *session) drain(ctx context.Context) error {
 	}
 }
 
-// observe returns all that was seen. The worker is stopped on the way, since it writes its metrics then.
-func (s *session) observe(ctx context.Context) (*Observed, error) {
+// observe returns all that was seen, and the entries in the ledger. The worker is stopped on the way, since it writes its metrics then.
+func (s *session) observe(ctx context.Context) (*Observed, []ledgerLine, error) {
 	payloadFrom := seen(s.journal.of(s.key()), nil, s.root)
 	if err := fetchPayload(ctx, s.client, payloadFrom); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.worker.stop()
 	entries, err := readLedger(s.ledgerPath())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o := seen(s.journal.of(s.key()), entries, s.root)
 	if payloadFrom.Response != nil { // else the turn has ended, if at all, while its worker was stopped
@@ -134,21 +139,21 @@ func (s *session) observe(ctx context.Context) (*Observed, error) {
 	}
 	s.models.observe(o)
 	if o.Context, err = contextOf(ctx, s.js, s.space, chat); err != nil {
-		return nil, fmt.Errorf("context variables: %w", err)
+		return nil, nil, fmt.Errorf("context variables: %w", err)
 	}
 	if o.States, err = statesIn(s.folder); err != nil {
-		return nil, fmt.Errorf("states: %w", err)
+		return nil, nil, fmt.Errorf("states: %w", err)
 	}
 	if others := s.journal.others(s.key()); len(others) > 0 {
 		o.Remote = others[0].Event
 	}
 	metrics, err := os.ReadFile(filepath.Join(s.folder, fileMetrics))
 	if err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, nil, fmt.Errorf("metrics: %w", err)
 	}
 	o.Metrics = string(metrics)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.Live, o.Dead = s.live, s.dead
-	return o, nil
+	return o, entries, nil
 }

@@ -102,12 +102,12 @@ func (c *Case) goTools(ledger *Ledger, folder string, client *oneturn.Client) (l
 		list = append(list, oneturn.NewTool(name, func(ctx context.Context, args json.RawMessage) (untyped, error) {
 			info := tool.Info(ctx)
 			n, left, err := ledger.enter(ledgerLine{
-				Tool: name, Call: info.CallID, Args: args, Key: info.IdempotencyKey, Token: info.FencingToken, Epoch: info.Epoch,
+				Tool: name, Call: info.CallID, Args: args, Key: info.IdempotencyKey, Token: info.FencingToken, Epoch: info.Epoch, Attempt: info.Attempt,
 			})
 			if err != nil {
 				return untyped{}, err
 			}
-			defer left()
+			defer func() { left(ctx.Err() != nil) }()
 			if err := c.strike(ctx, folder, &info); err != nil {
 				return untyped{}, err
 			}
