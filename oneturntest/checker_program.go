@@ -174,11 +174,16 @@ func (c *checker) inOrder(f *callFacts) {
 	if f.cancel != nil && f.cancel.Seq < f.began[f.call.Meta.Epoch] {
 		c.failf("I2", f.name, "called by epoch %d, which began after the cancel", f.call.Meta.Epoch)
 	}
-	runner := f.runner(called.Program)
-	name, ok := strings.CutPrefix(called.ToolCallID, events.StepID(called.Program, ""))
+	turn, _ := f.own().id()
+	path, ok := strings.CutPrefix(called.ToolCallID, events.StepID(turn, ""))
+	outer, name := turn, path
+	if at := strings.LastIndexByte(path, '#'); at >= 0 { // of a program in a step
+		outer, name = events.StepID(turn, path[:at]), path[at+1:]
+	}
+	runner := f.runner(outer)
 	switch {
-	case runner == nil || !ok:
-		c.failf("I4", f.name, "call %s is a step of %q, which is not a program of the turn", called.ToolCallID, called.Program)
+	case runner == nil || !ok || called.Program != turn || called.Step != path:
+		c.failf("I4", f.name, "call %s names step %q of program %q: the turn has no such program", called.ToolCallID, called.Step, called.Program)
 		return
 	case name == events.StepPlan:
 		if runner.program != nil && f.response == nil {
@@ -209,7 +214,7 @@ func (c *checker) inOrder(f *callFacts) {
 	for i := range p.Steps {
 		p.Steps[i].Parallel = len(p.Steps[i].Calls)
 	}
-	next := p.Next(f.stateBefore(p, step, called.Program)).Start
+	next := p.Next(f.stateBefore(p, step, outer)).Start
 	if !slices.ContainsFunc(next, func(call *flow.Call) bool { return call.ID == name }) {
 		c.failf("I4", f.name, "called before the steps before it were over, or after one that halted the program")
 	}
@@ -239,7 +244,8 @@ func (f *callFacts) stateBefore(p *flow.Program, step *flow.Step, id string) flo
 			switch {
 			case before == nil || before.call.Seq > f.call.Seq:
 			case before.response == nil || before.response.Seq > f.call.Seq:
-				if !f.overtaken(before.call, f.call.Meta.Epoch) {
+				// Of an earlier owner, it does not run any more: a race may be over without it.
+				if before.call.Meta.Epoch == f.call.Meta.Epoch {
 					state[name] = flow.CallState{Called: true}
 				}
 			case parse(before.response.Data, &answered) == nil:

@@ -58,12 +58,8 @@ func (h steps) program(step string, p *flow.Program) {
 
 // called stores the tool_call of a step, by a run.
 func (h steps) called(step, nonce string, epoch int, effect string) {
-	outer := ""
-	if at := strings.LastIndexByte(step, '#'); at >= 0 {
-		outer = step[:at]
-	}
 	h.record(of(step).Public("tool_call"), nonce, epoch, "", h.event(events.KindToolCall, &events.ToolCall{
-		ToolCallID: h.id(step), Program: h.id(outer), Step: h.id(step), AppID: "app", ChatID: "chat", Turn: "t1",
+		ToolCallID: h.id(step), Program: h.id(""), Step: step, AppID: "app", ChatID: "chat", Turn: "t1",
 	})).Meta.Effect = effect
 }
 
@@ -288,7 +284,7 @@ func TestEveryRuleOfProgramsIsSeenBroken(t *testing.T) {
 		"the id of another step":       {"I8 0: record", twoSteps, func(h steps) { h.at("0", "tool_response").Data = h.at("1", "tool_response").Data }},
 		"called before the program":    {"I4 0: called before the program was stored", twoSteps, func(h steps) { h.at("", "program").Seq = 9 }},
 		"not in the program":           {"I4 2: called, but the program has no call \"2\"", twoSteps, func(h steps) { h.ran("2", "B", 2, "none") }},
-		"of no program":                {"I4 0#1: call t1#0#1 is a step of \"t1#0\"", twoSteps, func(h steps) { h.ran("0#1", "B", 2, "none") }},
+		"of no program":                {"I4 0#1: call t1#0#1 names step \"0#1\"", twoSteps, func(h steps) { h.ran("0#1", "B", 2, "none") }},
 		"called before the one before": {"I4 1: called before the steps before it were over", twoSteps, func(h steps) { h.at("0", "tool_response").Seq = h.at("1", "tool_call").Seq + 1 }},
 		"called after one that halted": {"I4 1: called before the steps before it were over", twoSteps, func(h steps) {
 			h.at("0", "tool_response").Data = h.event(events.KindToolResponse, &events.ToolResponse{ToolCallID: "t1#0", Status: "error", Code: "timeout", AppID: "app", ChatID: "chat", Turn: "t1"})
