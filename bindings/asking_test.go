@@ -1,6 +1,7 @@
 package bindings_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,21 @@ func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
 			require.Contains(t, found.Message, "never parked")
 			require.NotZero(t, found.Line)
 		}
+	}
+}
+
+func TestStepsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
+	t.Parallel()
+	for manifest, named := range map[string]bool{
+		"tools: [{name: run, file: t.py, auto: false}, {name: p, kind: plan, agent: A, uses: [run]}]":                                 true,
+		"tools: [{name: run, file: t.py, auto: false}, {name: p, kind: plan, agent: A}]":                                              true,
+		"tools: [{name: run, file: t.py, auto: false}, {name: p, kind: orchestrate, agent: A}]":                                       true,
+		"tools: [{name: run, file: t.py, auto: false, effect: replay}, {name: p, kind: plan, agent: A}]":                              false,
+		"tools: [{name: run, file: t.py, auto: false}, {name: x, kind: go, auto: false}, {name: p, kind: plan, uses: [x], agent: A}]": false,
+		"tools: [{name: run, file: t.py, auto: false}, {name: x, kind: go, agent: A}]":                                                false, // no program calls it
+	} {
+		set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+manifest+asking))
+		require.Equal(t, named, strings.Contains(strings.Join(lines(set, diag.SeverityWarning), "\n"), "asking_tool_unsafe"), manifest)
 	}
 }
 

@@ -69,8 +69,9 @@ type binder struct {
 	w      *workflow
 	files  map[string]PyFile // nil = not inspected
 	models map[string]*model.Model
-	broken map[string]string // model → why it cannot be used
-	failed []key             // keys of tools that cannot be used, in order
+	broken map[string]string   // model → why it cannot be used
+	failed []key               // keys of tools that cannot be used, in order
+	steps  map[*toolEntry]bool // what steps of programs may call, nil until isStep needs it
 
 	components map[string]string // component → tool
 	functions  map[key]place     // function name and agent → first place
@@ -177,6 +178,9 @@ func (b *binder) tool(t *toolEntry) {
 			b.checkBinding(t, bound, s)
 			b.put(k, bound)
 		}
+	}
+	if bound := b.w.tools[t.name].binding; bound != nil && !t.auto && b.isStep(t) {
+		b.checkEffect(t, bound.Effect)
 	}
 }
 

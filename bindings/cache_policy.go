@@ -37,7 +37,9 @@ func (o *entryReader) cache(n *node) Cache {
 		return Cache{}
 	}
 	if n.is(mapNode) {
-		o.strict(n, o.file, "cache")
+		if o.strict(n, o.file, "cache") != nil {
+			return Cache{} // it may be the scope
+		}
 		if s := n.get("scope"); !s.absent() {
 			c.Scope = Scope(s.str())
 			if known := scopes(); !slices.Contains(known, s.str()) {

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -120,7 +121,7 @@ func (o *entryReader) value(n *node, name string) target.Value {
 	at := n.at(o.file)
 	switch {
 	case n.is(mapNode):
-		o.strict(n, o.file, "value")
+		o.problem = cmp.Or(o.problem, o.strict(n, o.file, "value"))
 		file := n.get("file").str()
 		if file == "" || strings.ContainsFunc(file, control) {
 			o.refusef(at, "bad_value", "write for example "+name+": {file: secret.txt}", "file of %s is missing", quoted(name))

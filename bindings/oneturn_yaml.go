@@ -89,18 +89,25 @@ func ownKeys(object string) []string {
 	}
 }
 
-// strict reports every key of n that the object does not have.
-func (m *manifest) strict(n *node, file, object string) {
+// strict reports every key of n that the object does not have. It returns the first as a reason not to use a tool: a
+// misspelt guard, limit or approval must not leave the tool without one.
+func (m *manifest) strict(n *node, file, object string) *bindProblem {
 	if !n.is(mapNode) {
-		return
+		return nil
 	}
+	var first *bindProblem
 	known := ownKeys(object)
 	const most = 50
 	for i, k := range n.keys[:min(len(n.keys), most)] {
 		if !slices.Contains(known, k) {
-			m.errorf(n.items[i].at(file), "unknown_key", didYouMean(k, known), "%s has no key %s", object, quoted(k))
+			at, fix, text := n.items[i].at(file), didYouMean(k, known), object+" has no key "+quoted(k)
+			m.errorf(at, "unknown_key", fix, "%s", text)
+			if first == nil {
+				first = &bindProblem{at: at, text: text, fix: fix, reported: true}
+			}
 		}
 	}
+	return first
 }
 
 // table returns n if it is a map or absent, else reports and returns nil.
@@ -185,11 +192,12 @@ func (m *manifest) listedTools(n *node, file, example string, read func(n *node,
 }
 
 func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
-	m.strict(n, file, "tool")
+	unknown := m.strict(n, file, "tool")
 	t, ok := m.newTool(n, file)
 	if !ok {
 		return t, false
 	}
+	t.problem = cmp.Or(t.problem, unknown)
 	t.auto, t.model = true, n.get("model").str()
 	usual := KindGo
 	if t.file != "" {
@@ -210,7 +218,7 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 		t.auto = v
 	}
 	if ui := m.table(n.get("ui"), file, "ui", "ui: {component: TicketCard, mode: inline}"); ui != nil {
-		m.strict(ui, file, "ui")
+		t.problem = cmp.Or(t.problem, m.strict(ui, file, "ui"))
 		m.readUI(ui, file, &t)
 		t.uiTool = t.component != ""
 	}

@@ -192,12 +192,46 @@ tools:
 	}
 }
 
-func TestUnknownKeyGetsASuggestion(t *testing.T) {
+// A misspelt guard, limit or approval must not leave a tool without one.
+func TestToolWithAnUnknownKeyIsNotBoundAndGetsASuggestion(t *testing.T) {
 	t.Parallel()
-	set := load(t, unpack(t, "-- W/oneturn.yaml --\ntools:\n- name: t\n  agent: A\n  kind: go\n  efect: none\n"))
-	require.Contains(t, lines(set, diag.SeverityError), `W/oneturn.yaml:5: error: tool has no key "efect" [unknown_key]: did you mean "effect"?`)
+	for entry, want := range map[string]string{
+		"{name: t, agent: A, kind: go, efect: none}":                        `tool has no key "efect" [unknown_key]: did you mean "effect"?`,
+		"{name: t, agent: A, kind: go, guard: [{on: input, max_bytes: 1}]}": `tool has no key "guard" [unknown_key]: did you mean "guards"?`,
+		"{name: t, agent: A, kind: plan, aprove: true}":                     `tool has no key "aprove" [unknown_key]: did you mean "approve"?`,
+		"{name: t, agent: A, kind: plan, program: {cals: 2}}":               `program has no key "cals" [unknown_key]: did you mean "calls"?`,
+		"{name: t, agent: A, kind: go, limits: {concurency: 1}}":            `limits has no key "concurency" [unknown_key]: did you mean "concurrency"?`,
+		"{name: t, agent: A, kind: go, ui: {component: C, secrt: true}}":    `ui has no key "secrt" [unknown_key]: did you mean "secret"?`,
+	} {
+		t.Run(entry, func(t *testing.T) {
+			t.Parallel()
+			set := load(t, unpack(t, "-- W/oneturn.yaml --\nagents: {A: {}}\ntools:\n- "+entry+"\n- {name: other, agent: B, kind: go}\n"))
+			require.Contains(t, lines(set, diag.SeverityError), "W/oneturn.yaml:3: error: "+want)
+			require.Len(t, set.Bindings(), 1)
+			require.Equal(t, "other", set.Bindings()[0].Tool)
+		})
+	}
+}
+
+func TestSharedToolWithAnUnknownKeyIsNotBoundWhereItIsUsed(t *testing.T) {
+	t.Parallel()
+	set := load(t, unpack(t, `
+-- tools.oneturn.yaml --
+tools:
+- {name: pay, nats: {subject: pay}, guard: [{on: input, max_bytes: 1}]}
+-- W/oneturn.yaml --
+tools:
+- {use: pay, agent: A}
+`))
+	require.Contains(t, lines(set, diag.SeverityError), `tools.oneturn.yaml:2: error: shared tool has no key "guard" [unknown_key]: did you mean "guards"?`)
+	require.Empty(t, set.Bindings())
+}
+
+func TestCacheWithAnUnknownKeyIsNotUsed(t *testing.T) {
+	t.Parallel()
+	set := load(t, unpack(t, "-- W/oneturn.yaml --\ntools:\n- {name: t, agent: A, kind: go, effect: none, cache: {ttl: 5m, scop: user}}\n"))
 	require.Len(t, set.Bindings(), 1)
-	require.Equal(t, bindings.EffectUnsafe, set.Bindings()[0].Effect)
+	require.Zero(t, set.Bindings()[0].Cache)
 }
 
 func TestModelThatReadsAFileOrTheNetIsRefusedAlone(t *testing.T) {

@@ -78,6 +78,40 @@ type stepKey struct {
 	name string
 }
 
+// isStep reports whether steps of a program may call t.
+func (b *binder) isStep(t *toolEntry) bool {
+	if b.steps == nil {
+		b.steps = make(map[*toolEntry]bool)
+		all := map[Kind]bool{} // whose steps may call every tool of the workflow
+		for i := range b.tools {
+			if p := &b.tools[i]; p.program != nil {
+				b.addSteps(p, all)
+			}
+		}
+	}
+	return b.steps[t]
+}
+
+// addSteps notes what steps of p may call.
+func (b *binder) addSteps(p *toolEntry, all map[Kind]bool) {
+	for _, agent := range p.callers() {
+		if a, ok := b.agent(agent); p.program.Uses == nil && (!ok || !a.limited) {
+			if all[p.program.Kind] {
+				continue
+			}
+			all[p.program.Kind] = true
+		}
+		for _, name := range b.stepsOf(p, agent) {
+			for _, step := range b.entriesOf(p.program.Kind, name) {
+				b.steps[step] = true
+			}
+		}
+		if p.program.Uses != nil {
+			return // the same for each agent
+		}
+	}
+}
+
 // callers returns the agents of a tool, or "" if it has none.
 func (t *toolEntry) callers() []string {
 	if len(t.agents) == 0 {

@@ -81,9 +81,9 @@ func (m *manifest) readShared(d document) {
 const exampleShared = "{name: place_order, nats: {subject: orders.place}}"
 
 func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
-	m.strict(n, file, "shared tool")
 	t := toolEntry{
-		at: n.at(file), name: n.get("name").str(), description: n.get("description").str(), auto: true, policy: m.policy(n, file),
+		problem: m.strict(n, file, "shared tool"),
+		at:      n.at(file), name: n.get("name").str(), description: n.get("description").str(), auto: true, policy: m.policy(n, file),
 	}
 	if t.name = cmp.Or(t.name, agentName(n)); t.name == "" {
 		m.errorf(t.at, "tool_without_name", "add name", "a shared tool has no name")
@@ -107,7 +107,7 @@ func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
 		return t, false
 	}
 	ui := m.table(n.get("ui"), file, "ui", "ui: {component: TicketCard, mode: inline}")
-	m.strict(ui, file, "ui")
+	t.problem = cmp.Or(t.problem, m.strict(ui, file, "ui"))
 	m.readUI(ui, file, &t)
 	t.uiTool = t.component != ""
 	if s := n.get("schema"); !s.absent() {
@@ -119,6 +119,10 @@ func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
 // use returns a copy of the shared tool that a tool names.
 func (m *manifest) use(n *node, file string) (toolEntry, bool) {
 	m.shares = true
+	if !n.is(textNode) {
+		m.errorf(n.at(file), "wrong_shape", "write the name of a shared tool; a program lists the tools of its steps under uses", "use must be a text")
+		return toolEntry{}, false
+	}
 	name := n.str()
 	t, ok := m.shared.tool(name)
 	if !ok {

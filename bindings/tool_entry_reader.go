@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -38,13 +39,13 @@ func (o *entryReader) folder() string {
 	return filepath.Join(o.root, filepath.FromSlash(path.Dir(o.file)))
 }
 
-// object returns n if it is a map, else it refuses. Keys that the object does not have are reported.
+// object returns n if it is a map, else it refuses, as for a key that the object does not have.
 func (o *entryReader) object(n *node, object, example string) *node {
 	if !n.is(mapNode) {
 		o.refusef(n.at(o.file), "wrong_shape", "write for example "+example, "%s must be a map", object)
 		return nil
 	}
-	o.strict(n, o.file, object)
+	o.problem = cmp.Or(o.problem, o.strict(n, o.file, object))
 	return n
 }
 

@@ -10,17 +10,19 @@ import (
 
 // programReport is how a tool runs programs.
 type programReport struct {
-	Steps         []string `json:"steps"` // the tools that steps may call in a turn of the agent
-	Planner       string   `json:"planner,omitempty"`
-	Respond       string   `json:"respond,omitempty"`
-	Approve       bool     `json:"approve"`
-	Enabled       bool     `json:"enabled"`
-	Calls         int      `json:"calls"`
-	TopSteps      int      `json:"top_steps"` // of an orchestration
-	Parallel      int      `json:"parallel"`
-	Depth         int      `json:"depth"`
-	StepTimeoutMS int64    `json:"step_timeout_ms"`
-	TimeoutMS     int64    `json:"timeout_ms"`
+	Steps []string `json:"steps"` // the tools that steps may call in a turn of the agent
+
+	Effects       map[string]bindings.Effect `json:"effects"` // of these tools
+	Planner       string                     `json:"planner,omitempty"`
+	Respond       string                     `json:"respond,omitempty"`
+	Approve       bool                       `json:"approve"`
+	Enabled       bool                       `json:"enabled"`
+	Calls         int                        `json:"calls"`
+	TopSteps      int                        `json:"top_steps"` // of an orchestration
+	Parallel      int                        `json:"parallel"`
+	Depth         int                        `json:"depth"`
+	StepTimeoutMS int64                      `json:"step_timeout_ms"`
+	TimeoutMS     int64                      `json:"timeout_ms"`
 }
 
 func reportProgram(set *bindings.Set, b *bindings.Binding) *programReport {
@@ -29,12 +31,13 @@ func reportProgram(set *bindings.Set, b *bindings.Binding) *programReport {
 		return nil
 	}
 	r := &programReport{
-		Steps: []string{}, Planner: p.Planner, Respond: p.Respond, Approve: p.Approve, Enabled: p.Enabled,
+		Steps: []string{}, Effects: map[string]bindings.Effect{}, Planner: p.Planner, Respond: p.Respond, Approve: p.Approve, Enabled: p.Enabled,
 		Calls: p.Limits.Calls, TopSteps: p.Limits.Steps, Parallel: p.Limits.Parallel, Depth: p.Limits.Depth,
 		StepTimeoutMS: p.Limits.StepTimeout.Milliseconds(), TimeoutMS: p.Limits.Timeout.Milliseconds(),
 	}
 	for _, step := range set.StepTools(b, b.Agent) {
 		r.Steps = append(r.Steps, step.Tool)
+		r.Effects[step.Tool] = step.Effect
 	}
 	return r
 }
@@ -46,7 +49,7 @@ func (p *programReport) how() string {
 		const most = 10
 		names := make([]string, 0, most)
 		for _, name := range p.Steps[:min(len(p.Steps), most)] {
-			names = append(names, id(name))
+			names = append(names, fmt.Sprintf("%s (%s)", id(name), p.Effects[name]))
 		}
 		steps = "steps call " + strings.Join(names, ", ")
 		if more := len(p.Steps) - len(names); more > 0 {

@@ -29,6 +29,16 @@ func table(w io.Writer, indent int, rows [][]string, whole ...int) {
 	}
 }
 
+// tableWithNotes writes rows as table does, and after each what note writes.
+func tableWithNotes(w io.Writer, rows [][]string, note func(row int)) {
+	widths := columns(rows)
+	shrinkColumns(widths, 0, nil)
+	for i, row := range rows {
+		fmt.Fprintln(w, tableRow(row, widths, 0))
+		note(i)
+	}
+}
+
 // columns returns the width of the widest cell of each column.
 func columns(rows [][]string) []int {
 	var widths []int

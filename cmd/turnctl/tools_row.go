@@ -141,16 +141,14 @@ func toolsText(w io.Writer, rows []*toolRow) {
 	for _, r := range rows {
 		columns = append(columns, []string{id(r.Workflow), clean(cmp.Or(strings.Join(r.Agents, ","), "-"), longestAgents), id(r.Tool), string(r.Kind), r.Where.Text})
 	}
-	var text strings.Builder
-	table(&text, 0, columns)
-	lines := strings.Split(text.String(), "\n")
-	fmt.Fprintln(w, lines[0])
-	for i, r := range rows {
-		fmt.Fprintln(w, lines[i+1])
-		for _, line := range r.rules() {
+	tableWithNotes(w, columns, func(row int) {
+		if row == 0 {
+			return // the header
+		}
+		for _, line := range rows[row-1].rules() {
 			fmt.Fprintln(w, wrap(line, 4))
 		}
-	}
+	})
 }
 
 // longestAgents bounds the names of agents in a column, in characters.
