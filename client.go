@@ -37,8 +37,8 @@ type ClientOptions struct {
 	// OnUnclaimed is called when workers reply and none has claimed a turn that is waited for, once per
 	// wait, after NoWorkerAfter: none serves its workflow, or all are busy.
 	OnUnclaimed func(TurnID)
-	// OnQuestion is called for each open question of a turn that is waited for, once per wait and
-	// question, in order, by the goroutine that waits.
+	// OnQuestion is called for each open question of a turn that is waited for, also of the steps of a program, once per wait
+	// and question, in order, by the goroutine that waits.
 	OnQuestion func(*api.Question)
 	// AnswerWait bounds how long Answer waits for the result. Defaults to 10 s.
 	AnswerWait time.Duration

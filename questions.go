@@ -188,7 +188,7 @@ type questionWatch struct {
 	notified int             // of order
 }
 
-// watchQuestions subscribes to the questions of a call.
+// watchQuestions subscribes to the questions of a turn and of its steps.
 func (c *Client) watchQuestions(key subjects.Key) (*questionWatch, error) {
 	q := &questionWatch{on: c.o.OnQuestion}
 	if q.on == nil {
@@ -196,7 +196,7 @@ func (c *Client) watchQuestions(key subjects.Key) (*questionWatch, error) {
 	}
 	q.changed, q.seen, q.acks = make(chan struct{}, 1), map[string]bool{}, map[string]bool{}
 	var err error
-	q.sub, err = c.nc.Subscribe(c.space.EventOfTurn(key, events.RecordAsk)+".*", func(*nats.Msg) {
+	q.sub, err = c.nc.Subscribe(c.space.EventOfTurn(key.WithCall(idempotency.AnyToken), events.RecordAsk)+".*", func(*nats.Msg) {
 		select {
 		case q.changed <- struct{}{}:
 		default: // one is enough

@@ -3,10 +3,10 @@
 //
 // A request is published to <prefix>.api.<app>.<verb> (subjects.Space.API), so a client needs permissions
 // for the subjects of its tenant only. [VerbTurn] and [VerbHistory] read events of the journal and reply
-// with a [Page] (records.go); [VerbQuestions] replies with [Questions], and [VerbAnswer] with an
-// events.AnswerResult (questions.go); [VerbBlob] returns pieces of large payloads (blob.go). An error has
-// the headers Nats-Service-Error-Code and Nats-Service-Error, and no body. Programs in Go use
-// oneturn.Client instead, which makes these requests.
+// with a [Page] (records.go), [VerbTurn] also with the steps of a program (step.go); [VerbQuestions] replies
+// with [Questions], and [VerbAnswer] with an events.AnswerResult (questions.go); [VerbBlob] returns pieces of
+// large payloads (blob.go). An error has the headers Nats-Service-Error-Code and Nats-Service-Error, and no
+// body. Programs in Go use oneturn.Client instead, which makes these requests.
 package api
 
 // Verbs of the request API: the last token of the subject.

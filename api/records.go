@@ -7,7 +7,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// TurnRequest asks for the public records of one turn of the subject's tenant. The reply is a [Page].
+// TurnRequest asks for the public records of one turn of the subject's tenant. The reply is a [Page]. Of the steps of a program
+// it has the records of questions and of what they show, not their calls and responses: the tool_response in the reply is
+// always the end of the turn.
 type TurnRequest struct {
 	Chat string `json:"chat_id"`
 	Run  string `json:"run_id,omitempty"`
@@ -16,6 +18,8 @@ type TurnRequest struct {
 	// only the one with this data is read. Empty means all of them.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	From        uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+	// Steps asks for the steps of a turn that is a program, in place of its records: Page.Steps.
+	Steps bool `json:"steps,omitempty"`
 }
 
 // HistoryRequest asks for events of a chat of the subject's tenant. The reply is a [Page].
@@ -27,7 +31,8 @@ type HistoryRequest struct {
 // Page is the reply to [VerbTurn] and [VerbHistory]: events in the order of their sequences.
 type Page struct {
 	Records []Record `json:"records"`
-	Next    uint64   `json:"next,omitempty"` // From of the next page, 0 when there is none now
+	Steps   []Step   `json:"steps,omitempty"` // for [TurnRequest].Steps: those that were called, in the order of their calls
+	Next    uint64   `json:"next,omitempty"`  // From of the next page, 0 when there is none now
 }
 
 // Record is one event of the journal.

@@ -59,8 +59,8 @@ func (k Key) OfTurn() Key { return k.WithCall(SingleCall) }
 // TurnRecords matches all records of all calls of the turn, and its [Key.ReuseNote]s.
 func (k Key) TurnRecords() string { return "*." + k.turnPart() + ".>" }
 
-// PublicRecords matches the public records of the call.
-func (k Key) PublicRecords() string { return public + "." + k.String() + ".>" }
+// PublicRecords matches the public records of all calls of the turn.
+func (k Key) PublicRecords() string { return public + "." + k.turnPart() + ".>" }
 
 // Records matches all records of the call.
 func (k Key) Records() string { return "*." + k.String() + ".>" }

@@ -11,12 +11,6 @@ func QuestionsOfChat(appToken, chat string) string {
 	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, "*")
 }
 
-// QuestionInChat matches the questions of a chat with an id: one for each turn that has asked it. The
-// tenant is a token, chat and question are ids.
-func QuestionInChat(appToken, chat, ask string) string {
-	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, Token(ask))
-}
-
 // Acks matches the live copies of all acks: each closes a question.
 func (s Space) Acks() string { return s.EventsOfKind(events.RecordAck + ".*") }
 

@@ -11,13 +11,17 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 )
 
-// turn reads a page of a turn.
+// turn reads a page of a turn, or of its steps.
 func (s *Server) turn(ctx context.Context, app string, body []byte) (any, error) {
 	var q api.TurnRequest
 	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?,"steps":true?,"from":0}`, errBadRequest)
 	}
-	page, err := s.reader.TurnEvents(ctx, app, &q)
+	read := s.reader.TurnEvents
+	if q.Steps {
+		read = s.reader.Steps
+	}
+	page, err := read(ctx, app, &q)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: name the fingerprint of the data, or read the history", errBadRequest, query.MaxReused)
 	}

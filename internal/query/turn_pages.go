@@ -1,11 +1,13 @@
 package query
 
 // Pages of a turn: a short turn is read whole by the names of its records, a longer one page by page, and turns
-// that ran under one reused key are merged.
+// that ran under one reused key are merged. Of the steps of a program the pages have what they ask and show, not their calls
+// and responses: the response in a page is always the turn's (see steps.go for the steps).
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency"
@@ -31,7 +33,7 @@ func (r *Reader) TurnEvents(ctx context.Context, app string, q *api.TurnRequest)
 	if short {
 		lists, err = r.readAll(ctx, calls, names)
 	} else {
-		lists, err = r.readOn(ctx, app, calls, q.From)
+		lists, err = r.readOn(ctx, app, calls, filtersOfPages, q.From)
 	}
 	if err != nil {
 		return nil, err
@@ -50,7 +52,17 @@ func (r *Reader) callsOf(ctx context.Context, app string, q *api.TurnRequest) ([
 	return append(reuses, key), err
 }
 
-// short reports whether all public records of some calls fit into a page, and returns their names, call by call.
+// inPages reports whether pages of a turn have a record of the turn.
+func inPages(name subjects.Record) bool {
+	return name.Call == subjects.SingleCall || name.ID != "" // questions and surfaces have ids
+}
+
+// filtersOfPages match the records of a turn that are in its pages, each of them once.
+func filtersOfPages(turn subjects.Key) []string {
+	return []string{turn.OfTurn().Public(idempotency.AnyToken), turn.WithCall(idempotency.AnyToken).Public(idempotency.AnyToken, idempotency.AnyToken)}
+}
+
+// short reports whether all records of some turns fit into a page, and returns their names, turn by turn.
 func (r *Reader) short(ctx context.Context, app string, calls []subjects.Key) (bool, [][]string, error) {
 	all, n := make([][]string, len(calls)), 0
 	for i, call := range calls {
@@ -59,6 +71,7 @@ func (r *Reader) short(ctx context.Context, app string, calls []subjects.Key) (b
 			return false, nil, nil
 		}
 		names, err := r.namesOfTurn(app)(ctx, filter)
+		names = slices.DeleteFunc(names, func(name subjects.Record) bool { return !inPages(name) })
 		n += len(names)
 		switch {
 		case errors.Is(err, idempotency.ErrTooMany), err == nil && n > pageRecords:
@@ -73,7 +86,7 @@ func (r *Reader) short(ctx context.Context, app string, calls []subjects.Key) (b
 	return true, all, nil
 }
 
-// recordList is what is left to read of a call.
+// recordList is what is left to read of records of a turn.
 type recordList struct {
 	turn *idempotency.Turn // with its claim, response and cancel
 	next func() (*idempotency.Record, error)
@@ -81,7 +94,7 @@ type recordList struct {
 	head *idempotency.Record // read already, nil at the end
 }
 
-// advance reads the next record of this generation of the call.
+// advance reads the next record of this generation of the turn.
 func (l *recordList) advance() (err error) {
 	for {
 		if l.head, err = l.next(); err != nil || l.head == nil || l.turn.Has(l.head) {
@@ -90,7 +103,7 @@ func (l *recordList) advance() (err error) {
 	}
 }
 
-// fingerprint belongs to the data of the call, "" if it is not known.
+// fingerprint belongs to the data of the turn, "" if it is not known.
 func (l *recordList) fingerprint() string {
 	if l.turn.Claim == nil {
 		return ""
@@ -98,7 +111,7 @@ func (l *recordList) fingerprint() string {
 	return l.turn.Claim.Meta.Fingerprint
 }
 
-// readAll reads short calls.
+// readAll reads short turns.
 func (r *Reader) readAll(ctx context.Context, calls []subjects.Key, names [][]string) ([]recordList, error) {
 	lists := make([]recordList, len(calls))
 	for i, call := range calls {
@@ -118,31 +131,51 @@ func (r *Reader) readAll(ctx context.Context, calls []subjects.Key, names [][]st
 	return lists, nil
 }
 
-// readOn reads calls from a sequence on.
-func (r *Reader) readOn(ctx context.Context, app string, calls []subjects.Key, from uint64) ([]recordList, error) {
-	lists := make([]recordList, len(calls))
-	for i, call := range calls {
-		turn, err := idempotency.LoadEnds(ctx, r.store, call)
+// readOn reads the records of turns from a sequence on that match the filters of each turn.
+func (r *Reader) readOn(ctx context.Context, app string, turns []subjects.Key, filters func(turn subjects.Key) []string, from uint64) ([]recordList, error) {
+	var lists []recordList
+	for _, key := range turns {
+		turn, err := idempotency.LoadEnds(ctx, r.store, key)
 		if err != nil {
 			return nil, err
 		}
-		c, err := r.cursor(ctx, app, call.PublicRecords(), from)
-		if err != nil {
-			return nil, err
+		for _, filter := range filters(key) {
+			c, err := r.cursor(ctx, app, filter, from)
+			if err != nil {
+				return nil, err
+			}
+			lists = append(lists, recordList{turn: turn, next: c.next})
 		}
-		lists[i] = recordList{turn: turn, next: c.next}
 	}
 	return lists, nil
 }
 
-// merge fills a page with the records of calls, in the order of their sequences.
+// merge fills a page with records of several lists, in the order of their sequences.
 func (r *Reader) merge(lists []recordList, from uint64) (*api.Page, error) {
+	page := r.newPage()
+	err := inOrder(lists, func(rec *idempotency.Record, turn *recordList) bool {
+		switch {
+		case rec.Seq < from:
+			return true
+		case page.full():
+			page.Next = rec.Seq
+			return false
+		}
+		if rec.Damaged() { // its fingerprint is unreadable
+			rec.Meta.Fingerprint = turn.fingerprint()
+		}
+		return page.add(rec)
+	})
+	return &page.Page, err
+}
+
+// inOrder calls do for the records of all lists, in the order of their sequences, as long as it reports true.
+func inOrder(lists []recordList, do func(rec *idempotency.Record, of *recordList) bool) error {
 	for i := range lists {
 		if err := lists[i].advance(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	page := r.newPage()
 	for {
 		var first *recordList
 		for i := range lists {
@@ -150,23 +183,11 @@ func (r *Reader) merge(lists []recordList, from uint64) (*api.Page, error) {
 				first = l
 			}
 		}
-		if first == nil {
-			return &page.Page, nil
-		}
-		if rec := first.head; rec.Seq >= from {
-			if page.full() {
-				page.Next = rec.Seq
-				return &page.Page, nil
-			}
-			if rec.Damaged() { // its fingerprint is unreadable
-				rec.Meta.Fingerprint = first.fingerprint()
-			}
-			if !page.add(rec) {
-				return &page.Page, nil
-			}
+		if first == nil || !do(first.head, first) {
+			return nil
 		}
 		if err := first.advance(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
