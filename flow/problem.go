@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/events"
 )
@@ -81,7 +82,7 @@ type Refused struct { //nolint:errname // it is a result before it is an error
 // Error returns the first problem and how many more there are.
 func (r *Refused) Error() string {
 	if n := len(r.Problems); n > 1 {
-		return fmt.Sprintf("%s; and %d more", r.Problems[0].Message, n-1)
+		return fmt.Sprintf("%s (and %d more)", strings.TrimSuffix(r.Problems[0].Message, "."), n-1)
 	}
 	return r.Problems[0].Message
 }

@@ -109,6 +109,36 @@ func (p *Program) Status(e Ended) Status {
 	return StatusSuccess
 }
 
+// Counts are how many calls of a program have ended in which way. Calls that never started are not counted.
+type Counts struct {
+	Succeeded, Failed int
+	Stopped           int // in a race that another call has won
+}
+
+// Count counts the calls of a program that is over.
+func (p *Program) Count(e Ended) (n Counts) {
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		for j := range step.Calls {
+			switch state := e.State[step.Calls[j].ID]; {
+			case !state.Called:
+			case state.Success:
+				n.Succeeded++
+			case step.stopped(state, e.State):
+				n.Stopped++
+			default:
+				n.Failed++
+			}
+		}
+	}
+	return n
+}
+
+// stopped reports whether a call was stopped because another one has won the race.
+func (s *Step) stopped(call CallState, state State) bool {
+	return call.Code == "cancelled" && s.winner(state) != nil
+}
+
 // PlanResult returns the payload of a plan that is over.
 func (p *Program) PlanResult(e Ended) PlanResult {
 	r := PlanResult{Status: p.Status(e), Results: []CallResult{}, Skipped: []string{}, Reasoning: p.Reasoning}
@@ -182,7 +212,7 @@ func (s *Step) callResult(call *Call, e Ended, execID func(call string) string) 
 	switch {
 	case state.Success:
 		r.Status, r.Output = StatusSuccess, outcome.Output
-	case state.Code == "cancelled" && s.winner(e.State) != nil: // the race was over
+	case s.stopped(state, e.State):
 	default:
 		r.Status, r.Error = StatusFailed, &CallError{Code: state.Code, Message: outcome.Message}
 	}

@@ -28,8 +28,10 @@ type programKit struct {
 }
 
 const programWorkflow = `
-agents: {A: , O: , P: , Q: }
+agents: {A: , O: , P: , Q: , C: , T: }
 tools:
+- {name: careful, kind: plan, agent: C, approve: true, planner: planner, uses: [one, two]}
+- {name: hurried, kind: orchestrate, agent: T, respond: writer, uses: [one, two], program: {timeout: 100ms}}
 - {name: ask_plan, kind: plan, agent: P, planner: planner, respond: writer, uses: [one, two]}
 - {name: ask_agents, kind: orchestrate, agent: Q, planner: planner, uses: [one, two, cp__agent_orchestrate]}
 - {name: planner, kind: agent, auto: false, nats: {subject: agents.planner}}

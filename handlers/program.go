@@ -47,6 +47,9 @@ type programRun struct {
 	mu    sync.Mutex
 	steps map[string]*step // that run, by call id
 	asked time.Time        // when the journal was read for a cancel, or a call began, last
+
+	cancelReason func() string // that the cancel of the turn names
+	stoppedTools []string      // tools that ran when the program was ended from outside
 }
 
 // runProgram runs the program of a turn. A turn that was claimed before continues with what is stored of it.
@@ -63,6 +66,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	defer clock.End()
 	r.OnWait(clock.Pause)
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
+	p.cancelReason = sync.OnceValue(func() string { return h.cancelReason(t, d.Turn) })
 	begun := time.Now()
 	p.enterState(clock, stateInit, "", "")
 	out, stopped := p.outcome(p.runStored(clock))
@@ -311,7 +315,7 @@ func rejectProgram(t *turn, refused *flow.Refused) *rejection {
 	}
 	return &rejection{
 		code: events.CodeValidationFailed, payload: payload,
-		content: events.Clip(fmt.Sprintf("The program of agent %s is not run: %s.", t.Agent, refused.Error())),
+		content: events.Clip(asSentence(fmt.Sprintf("The program of agent %s is not run: %s", t.Agent, refused.Error()))),
 	}
 }
 

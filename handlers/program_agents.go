@@ -184,11 +184,11 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		return out, err
 	case end.Success:
 		out.Content = end.Message
-	case out.Code != "" || p.fallback != "":
+	case !out.Success:
 		out.Content = events.Clip(p.fallback)
 	default:
 		out.Status, out.Success, out.Code = events.StatusError, false, events.Code(end.Code)
-		out.Content = events.Clip("The program has ended, and the answer could not be written: " + end.Message)
+		out.Content = events.Clip(out.Content + " Do not repeat the calls: their results are in the payload, and only the answer could not be written: " + end.Message)
 	}
 	return out, nil
 }
@@ -215,9 +215,12 @@ func (p *programRun) storeResult(ctx context.Context, out *engine.Outcome) error
 // approveComponent displays the question whether a program may run.
 const approveComponent = "PlanApproval"
 
-// approve asks a person whether the program may run.
+// opApprove is the operation in the error of a program that was not approved.
+const opApprove = "approve"
+
+// approve asks a person whether the program may run. A program without calls does nothing that could be approved.
 func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
-	if !p.own.Binding.Program.Approve || p.own != p.turn {
+	if !p.own.Binding.Program.Approve || p.own != p.turn || len(stored.Calls()) == 0 {
 		return nil
 	}
 	s := p.newOwnCall(events.StepApprove, p.own.Binding)
@@ -256,7 +259,7 @@ func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
 	if answer.Reason != "" {
 		text += ": " + answer.Reason
 	}
-	return &events.Error{Code: events.CodeCancelled, Op: "approve", Msg: events.Clip(text)}
+	return &events.Error{Code: events.CodeCancelled, Op: opApprove, Msg: events.Clip(text)}
 }
 
 // asker is a tool that only asks.

@@ -12,7 +12,6 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/planner"
-	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
@@ -59,7 +58,7 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 	case err == nil:
 		return p.result(p.runner.Result("", "")), nil
 	case errors.As(err, &coded) && coded.Code != events.CodeStateCorrupt:
-		return p.result(p.runner.Result(string(coded.Code), coded.Msg)), nil
+		return p.result(p.runner.Result(string(coded.Code), p.endedText(coded))), nil
 	}
 	return out, err
 }
@@ -77,15 +76,12 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 	} else {
 		out.Payload = events.JSONOf(of.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) }))
 	}
-	ended := plural.Of(len(e.Outcomes), "call")
 	switch halt := of.Next(e.State).Halt; {
-	case of.Answer != nil:
+	case of.Answer != nil && e.Code == "":
 		out.Content = events.Clip(*of.Answer)
-	case status == flow.StatusSuccess:
-		out.Content = fmt.Sprintf("The program has ended: %s, all successful.", ended)
-	case status == flow.StatusPartial:
-		out.Success = false
-		out.Content = fmt.Sprintf("The program has ended: %s, some of them failed.", ended)
+	case status == flow.StatusSuccess, status == flow.StatusPartial:
+		out.Success = status == flow.StatusSuccess
+		out.Content = fmt.Sprintf("The program has ended: %s.", counted(of.Count(e)))
 	case e.Code != "":
 		out.Status, out.Success, out.Code, out.Content = events.StatusError, false, events.Code(e.Code), events.Clip(e.Message)
 	default:

@@ -188,13 +188,17 @@ func (p *programRun) stopped(ctx context.Context, s *step, out engine.Outcome) (
 	var coded *events.Error
 	switch {
 	case errors.Is(why, ErrDraining) && s.run.Hold().Effect == string(bindings.EffectUnsafe) && out.Entered:
-		return p.end(ctx, s, engine.Failure(s.Binding.Tool, &events.Error{
+		coded = &events.Error{
 			Code: events.CodeInterrupted, Msg: fmt.Sprintf("the worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again", s.Binding.Tool),
-		}))
+		}
 	case errors.As(why, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout):
-		return p.end(ctx, s, engine.Failure(s.Binding.Tool, coded))
+		coded = &events.Error{Code: coded.Code, Msg: p.stoppedText(s, coded, out.Entered)}
+	default:
+		return program.End{}, why
 	}
-	return program.End{}, why
+	failed := engine.Failure(s.Binding.Tool, coded)
+	failed.Entered, failed.Attempts, failed.Duration = out.Entered, out.Attempts, out.Duration
+	return p.end(ctx, s, failed)
 }
 
 // end stores the response of a step and returns the end that counts.
@@ -324,7 +328,7 @@ func damagedBy(err error) error {
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	inner := &programRun{
 		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, p.depth()+1), steps: map[string]*step{},
-		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args),
+		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason,
 	}
 	clock := program.NewClock(ctx, s.Binding.Timeout)
 	defer clock.End()
@@ -335,6 +339,9 @@ func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	out, stopped := inner.outcome(err)
 	if stopped != nil {
 		return program.End{}, stopped
+	}
+	if ctx.Err() != nil {
+		p.noteStopped(inner.stoppedTools...)
 	}
 	return p.end(ctx, s, out)
 }

@@ -45,7 +45,10 @@ type End struct {
 }
 
 // errRaceOver stops the calls of a race that another one has won.
-var errRaceOver = &events.Error{Code: events.CodeCancelled, Msg: "another call of the group was first"}
+var errRaceOver = &events.Error{Code: events.CodeCancelled, Msg: "another call of the group won"}
+
+// IsRaceOver reports whether a call was stopped because another one has won its race.
+func IsRaceOver(why *events.Error) bool { return why == errRaceOver }
 
 // Runner runs one program. It is used once.
 type Runner struct {
