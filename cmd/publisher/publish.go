@@ -38,7 +38,7 @@ func publishCommand(env cli.Lookup) *cobra.Command {
 	var more publishSettings
 	return cli.Command(&cobra.Command{
 		Use:   "publish FILE|-...",
-		Short: "Publish structured_output_ready events from files or standard input",
+		Short: "Publish structured_output_ready and plan_ready events from files or standard input",
 		Long: "publish sends the events in files to the workers, unchanged: one JSON object per line, or a JSON array,\n" +
 			"or objects that span lines; bare or in an envelope. Publishing a turn again is harmless.\n\n" +
 			"A receipt is printed for each turn. With --wait one JSON line per turn is printed instead, in the order in which\n" +
@@ -198,6 +198,8 @@ func (p *publication) accept(at string, it item) bool {
 	}
 	turn, err := events.DecodeTurn(it.body)
 	switch {
+	case err != nil && barePlan(it.body):
+		err = fmt.Errorf("%w; this looks like a plan without its event: send {\"kind\": \"plan_ready\", \"plan\": …, \"turn_idempotency_key\": …, \"context\": …}", err)
 	case err != nil:
 	case !turn.AutoToolMode:
 		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or omit the event")
@@ -211,6 +213,15 @@ func (p *publication) accept(at string, it item) bool {
 		return false
 	}
 	return true
+}
+
+// barePlan reports whether a document is the data of a turn for a tool of kind plan or orchestrate.
+func barePlan(body []byte) bool {
+	document, err := events.Decode(body)
+	object, _ := document.(map[string]any)
+	_, calls := object["calls"]
+	_, steps := object["steps"]
+	return err == nil && (calls || steps || object["type"] == "direct_response")
 }
 
 // item publishes one event.

@@ -51,8 +51,8 @@ func (a *app) planCheck() *cobra.Command {
 	c := a.command(&cobra.Command{
 		Use:   "check FILE",
 		Short: "Report what a worker would do with a plan or an orchestration",
-		Long: `Check reads the data of a turn for a tool of kind plan or orchestrate from FILE ("-" is standard input),
-and compiles it as a worker would: it prints the errors of a real run and the feedback for the model that
+		Long: `Check reads the data of a turn for a tool of kind plan or orchestrate from FILE ("-" is standard input), or
+the whole event of such a turn, and compiles it as a worker would: it prints the errors of a real run and the feedback for the model that
 has written the program, or else its steps with their tools, effects and needs, and the number of records
 that the turn would store if each step runs once and asks no person. Nothing runs and nothing is stored.
 
@@ -125,10 +125,11 @@ func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, f
 	return program.Check(program.NewCompiler(set, b, of.agent, 1, describe), data), nil
 }
 
-// planData reads the data of a turn.
+// planData reads the data of a turn, or takes it from the whole event of one.
 func (a *app) planData(file string) (any, error) {
-	in := a.stdin
+	in, name := a.stdin, "standard input"
 	if file != "-" {
+		name = file
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, cli.Usagef("plan check: %w", err)
@@ -139,13 +140,16 @@ func (a *app) planData(file string) (any, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxArgument+1))
 	switch {
 	case err != nil:
-		return nil, cli.Usagef("plan check: read %s: %w", file, err)
+		return nil, cli.Usagef("plan check: read %s: %w", name, err)
 	case len(text) > maxArgument:
-		return nil, cli.Usagef("plan check: %s has over %d bytes", file, maxArgument)
+		return nil, cli.Usagef("plan check: %s has over %d bytes", name, maxArgument)
 	}
 	data, err := events.Decode(text)
 	if err != nil {
-		return nil, cli.Usagef("plan check: %s is not JSON: %s", file, messageOf(err))
+		return nil, cli.Usagef("plan check: %s is not JSON: %s", name, messageOf(err))
+	}
+	if turn, err := events.DecodeTurn(text); err == nil && turn.Data != nil {
+		return turn.Data, nil
 	}
 	return data, nil
 }

@@ -85,7 +85,8 @@ func TestPlanCheckSelectsTheToolForTheData(t *testing.T) {
 		{`{}`, []string{"--workflow", "Travl"}, cli.Usage, `did you mean "Travel"?`},
 		{`{}`, []string{"--workflow", "Travel", "--tool", "search"}, cli.Usage, `tool "search" is of kind go and runs no programs`},
 		{`{}`, nil, cli.Usage, "has 2 workflows: name one with --workflow"},
-		{`{`, []string{"--workflow", "Travel"}, cli.Usage, "- is not JSON"},
+		{`{`, []string{"--workflow", "Travel"}, cli.Usage, "standard input is not JSON"},
+		{`{"kind": "plan_ready", "plan": {"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}, "turn_idempotency_key": "t", "context": {"chat_id": "c", "workflow_name": "Travel"}}`, []string{"--workflow", "Travel", "--tool", "run_plan"}, cli.OK, "Travel/run_plan runs 1 call"},
 	} {
 		code, stdout, stderr := atTerminal(t, test.data, append([]string{"plan", "check", "-", "--workflows", dir}, test.args...)...)
 		require.Equal(t, test.code, code, stdout+stderr)
