@@ -229,6 +229,7 @@ type rejection struct {
 	code    events.Code
 	content string
 	payload any
+	refusal string // of a program: the reason in metrics
 }
 
 func reject(code events.Code, err error) *rejection {

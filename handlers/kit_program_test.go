@@ -44,13 +44,20 @@ tools:
 - {name: free, kind: go, auto: false}
 `
 
-func newProgramKit(t *testing.T, funcs map[string]toolFunc) *programKit {
+// loadPrograms returns the bindings of a workflow with this manifest.
+func loadPrograms(t *testing.T, manifest string) *bindings.Set {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "WF"), 0o750))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "WF", "oneturn.yaml"), []byte(programWorkflow), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "WF", "oneturn.yaml"), []byte(manifest), 0o600))
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: dir})
 	require.NoError(t, err)
+	return set
+}
+
+func newProgramKit(t *testing.T, funcs map[string]toolFunc) *programKit {
+	t.Helper()
+	set := loadPrograms(t, programWorkflow)
 	k := &programKit{kit: newKit(t, nil)}
 	k.Bindings = func() *bindings.Set { return set }
 	k.Tool = func(b *bindings.Binding) (tools.Invoker, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -36,7 +37,9 @@ type programRun struct {
 	runner   *program.Runner
 	compiler *program.Compiler // with the manifests as they are when the run begins
 
-	view stateView
+	view     stateView
+	panicked atomic.Bool     // the tool of a call has panicked
+	traced   context.Context //nolint:containedctx // of the program: its span gets the states
 	// inPlanned is set for a program inside of one that a planner has written: it is not planned again.
 	inPlanned bool
 
@@ -56,6 +59,7 @@ type programRun struct {
 func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	ctx, _, endSpan := h.beginSpan(ctx, t, bindings.EffectProgram, d.Hold.Epoch)
 	r := h.runs.Start(ctx, stop, &t.Turn, d, h.serverNow(t.m))
 	defer h.runs.Remove(r)
 	if h.cancelCopies.Has(t.Name, h.Now()) && h.cancelStored(t.m.Held, d.Hold) {
@@ -65,7 +69,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	clock := program.NewClock(ctx, t.Binding.Program.Limits.Timeout)
 	defer clock.End()
 	r.OnWait(clock.Pause)
-	p := &programRun{h: h, turn: t, own: t, run: r, d: d, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
+	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
 	p.cancelReason = sync.OnceValue(func() string { return h.cancelReason(t, d.Turn) })
 	begun := time.Now()
 	p.enterState(clock, stateInit, "", "")
@@ -78,6 +82,8 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 		out, stopped = p.respond(clock, out)
 	}
 	out.Duration = t.ran
+	out.Stopped = stopped
+	endSpan(out)
 	h.Metrics.InFlight.Dec()
 	var hostErr error
 	if d.Hold, hostErr = r.Close(); hostErr != nil {
@@ -240,7 +246,7 @@ func (p *programRun) Rest(waiting []*flow.Call) {
 	}
 	p.mu.Unlock()
 	if p.view.state == stateDispatching {
-		p.enterState(p.lease(), stateAwaiting, "", p.view.step)
+		p.enterState(p.traced, stateAwaiting, "", p.view.step)
 	}
 	p.run.Rest(runs)
 }
@@ -288,10 +294,11 @@ func (h *Handlers) prepareProgram(t *turn) {
 	_, _, err := h.compiler(t, 1).Compile(t.Data)
 	if refused, ok := errors.AsType[*flow.Refused](err); ok {
 		t.reject = rejectProgram(t, refused)
+		t.reject.refusal = refusalOf(err)
 	} else if err != nil {
 		t.reject = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
 		payload := notRun(t, t.reject.code)
-		payload["message"], t.reject.payload = t.reject.content, payload
+		payload["message"], t.reject.payload, t.reject.refusal = t.reject.content, payload, refusalOf(err)
 	}
 }
 

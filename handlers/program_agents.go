@@ -27,7 +27,7 @@ import (
 func (p *programRun) newOwnCall(id string, b *bindings.Binding) *step {
 	s := p.newStep(&flow.Call{ID: id, Tool: b.Tool})
 	s.Key = p.turn.Key.WithCall(subjects.CallOf(p.prefix + id))
-	s.Name, s.Effect, s.unusable = s.Key.String(), bindings.EffectNone, nil
+	s.Name, s.Effect, s.unusable, s.product = s.Key.String(), bindings.EffectNone, nil, true
 	bound := *b
 	s.Binding = &bound
 	return s
@@ -123,7 +123,8 @@ func isPrompt(args map[string]any) bool {
 func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (json.RawMessage, error) {
 	call := run.Call(s.Binding, s.StructuredOutputReady, s.CallID)
 	hold := s.run.Hold()
-	call.FencingToken, call.Epoch, call.Secrets = hold.Token, hold.Epoch, s.run.Secrets()
+	call.FencingToken, call.Epoch, call.Effect, call.Depth, call.Secrets = hold.Token, hold.Epoch, hold.Effect, s.Depth, s.run.Secrets()
+	call.Trace = s.traceparent()
 	r.Put(call)
 	out := p.h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(s.Binding, s.Tool), Hosts: s.run})
 	switch {

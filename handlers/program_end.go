@@ -44,10 +44,12 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 	var coded *events.Error
 	switch {
 	case errors.As(err, &refused): // of a planner, or nested: any other program is refused before the claim of its turn
+		p.own.ended = &programEnd{status: flow.StatusInvalid, refusal: refusalOf(err)}
 		p.summary = planner.RefusedSummary(refused)
 		p.fallback = p.summary
 		return p.refusedOutcome(refused), nil
 	case p.runner == nil && errors.As(err, &coded) && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt:
+		p.own.ended = &programEnd{status: flow.StatusFailed, refusal: refusalOf(err)}
 		out = engine.Failure(p.own.Binding.Tool, coded)
 		payload := notRun(p.own, out.Code)
 		payload["status"], payload["message"] = string(flow.StatusFailed), out.Content
@@ -71,6 +73,7 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 	}
 	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: p.own.ran, Status: events.StatusOK, Success: true}
 	status := of.Status(e)
+	p.own.ended = &programEnd{status: status}
 	if of.Kind == flow.KindPlan {
 		out.Payload = events.JSONOf(of.PlanResult(e))
 	} else {
@@ -113,14 +116,23 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 	if code == events.CodeCancelled || code == "" {
 		ends, text = events.CodeCancelled, "Tool %s was stopped: its effect may or may not have happened."
 	}
-	return h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
+	var closed []*events.ToolCall
+	err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
 		s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
 		tool := ""
 		if call, err := events.ReadCall(open.Called.Data); err == nil {
 			s.CallID, s.Program, s.Step, s.Depth, tool = call.ToolCallID, call.Program, call.Step, call.Depth, call.ToolName
+			closed = append(closed, call)
 		}
 		return h.endedStep(s, ends, fmt.Sprintf(text, tool), tool)
 	})
+	if err != nil {
+		return err
+	}
+	for _, call := range closed {
+		h.countClosed(call, ends)
+	}
+	return nil
 }
 
 // endedStep returns the response of a step that ends with a code and without its tool.

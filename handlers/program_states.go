@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 )
 
@@ -34,7 +35,10 @@ func (p *programRun) enterState(ctx context.Context, state, event, step string) 
 		return
 	}
 	p.view.state = state
-	attrs := []slog.Attr{slog.String("state", state), slog.String("event", event), slog.String("turn", p.turn.CallID)}
+	attrs := []slog.Attr{slog.String("state", state)}
+	if event != "" {
+		attrs = append(attrs, slog.String("event", event))
+	}
 	if step != "" {
 		attrs = append(attrs, slog.String("step", step))
 	}
@@ -74,8 +78,10 @@ func (p *programRun) leave(ctx context.Context, success bool, code string) {
 	}
 	event := "step_failed"
 	switch {
-	case code == "timeout":
+	case code == string(events.CodeTimeout):
 		event = code
+	case p.panicked.Load():
+		event = "panic"
 	case p.view.step == "":
 		event = "validation_failed"
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -30,6 +31,12 @@ type step struct {
 	call     *flow.Call
 	run      *run.Run
 	unusable error // why its tool cannot be called, nil if it can
+	product  bool  // it is a call of the product, see newOwnCall
+
+	// For spans and metrics.
+	trace  string         // traceparent of its span, else of the turn
+	out    engine.Outcome // of its tool: whether it was cached, how long it waited
+	stored bool           // this worker has stored its response
 }
 
 // keyOf returns the key of the records of a call.
@@ -40,7 +47,7 @@ func (p *programRun) keyOf(call *flow.Call) subjects.Key {
 // newStep returns a call of the program. Its binding is nil if this worker has no such tool (any more).
 func (p *programRun) newStep(call *flow.Call) *step {
 	t, key := p.turn, p.keyOf(call)
-	s := &step{call: call, turn: &turn{m: t.m, Turn: run.Turn{
+	s := &step{call: call, turn: &turn{m: t.m, claimed: t.claimed, Turn: run.Turn{
 		StructuredOutputReady: t.StructuredOutputReady, Message: t.Message, Key: key, Name: key.String(),
 		CallID: events.StepID(t.CallID, p.prefix+call.ID), Program: t.CallID, Step: p.prefix + call.ID, Depth: p.depth(),
 	}}}
@@ -105,13 +112,15 @@ func unknownTool(name string) error {
 }
 
 // enter stores the tool_call of a step, enters its tool, and returns how it has ended.
-func (p *programRun) enter(ctx context.Context, s *step, refused error) (program.End, error) {
+func (p *programRun) enter(ctx context.Context, s *step, refused error) (end program.End, err error) {
 	before := p.d.Turn.CallOf(s.Key)
 	if before != nil && p.d.Turn.Waits(before) {
 		if err := s.run.AwaitDecision(ctx); err != nil {
 			return program.End{}, err
 		}
 	}
+	ctx, ended := p.observe(ctx, s)
+	defer func() { ended(&end, err) }()
 	if refused == nil && s.Binding.Program == nil {
 		object, changed := s.Binding.Args(s.args, s.StructuredOutputReady)
 		if changed {
@@ -123,6 +132,7 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (program
 	case err != nil:
 		return program.End{}, err
 	case entry.Response != nil:
+		s.noteStored(entry.Response)
 		return p.endOf(ctx, entry.Called, entry.Response)
 	case entry.Called != nil:
 		if s.args, err = p.argsOf(ctx, entry.Called); err != nil {
@@ -168,16 +178,22 @@ func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 	if err != nil {
 		return program.End{}, err
 	}
-	out := p.h.Engine.Do(ctx, s.run.Invocation(call))
+	invocation := s.run.Invocation(s.withTrace(call))
+	invocation.Begun = true
+	out := p.h.Engine.Do(ctx, invocation)
 	s.Hit(failpoint.AfterStep)
 	run.Scrub(call.Secrets, &out)
 	p.h.Metrics.Tool(s.Binding, &out)
 	s.attempts, s.ran = out.Attempts, out.Duration
+	s.out = engine.Outcome{Cached: out.Cached, Waited: out.Waited, Paused: out.Paused}
 	if out.Stopped != nil {
 		return p.stopped(ctx, s, out)
 	}
 	if out.Err != nil {
 		p.h.logFailure(s.turn, out)
+		if _, panicked := errors.AsType[*tools.PanicError](out.Err); panicked {
+			p.panicked.Store(true)
+		}
 	}
 	return p.end(ctx, s, out)
 }
@@ -215,6 +231,7 @@ func (p *programRun) end(ctx context.Context, s *step, out engine.Outcome) (prog
 			return program.End{}, err
 		}
 		s.Hit(failpoint.AfterStepResponse)
+		s.noteStored(&response)
 		return p.endOf(ctx, nil, &response, s.args)
 	}
 }
@@ -336,6 +353,7 @@ func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	begun := time.Now()
 	err := inner.runStored(clock)
 	s.attempts, s.ran = 1, time.Since(begun)-clock.Paused()
+	s.out.Paused = clock.Paused()
 	out, stopped := inner.outcome(err)
 	if stopped != nil {
 		return program.End{}, stopped

@@ -36,8 +36,8 @@ const longRun = time.Second
 // toolCall builds the call that a tool gets: arguments, context variables, ids, secrets.
 func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Call, error) {
 	hold, call := r.Hold(), run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
-	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), inbound.Trace(t.m.Header)
-	call.FencingToken, call.Epoch, call.Program = hold.Token, hold.Epoch, t.Program != ""
+	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), t.traceparent()
+	call.FencingToken, call.Epoch, call.Effect, call.Depth, call.Program = hold.Token, hold.Epoch, hold.Effect, t.Depth, t.Program != ""
 	load := func(ctx context.Context) (map[string]any, error) {
 		vars := t.Vars
 		if vars == nil {

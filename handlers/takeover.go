@@ -78,6 +78,9 @@ func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resum
 	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "action", d.Action.String(),
 		"code", d.Code, "epoch", d.Hold.Epoch)
 	t.Binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
+	if d.Hold.Trace == "" {
+		d.Hold.Trace = t.claimed
+	}
 	if d.Action == idempotency.EndTurn {
 		return h.endWithCode(t, d, d.Code)
 	}
@@ -109,7 +112,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 		copy(t.fingerprint[:], sum)
 	}
 	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.Name, t.fingerprint)
-	t.closes = claim.Meta.Effect == string(events.EffectProgram)
+	t.closes, t.claimed = claim.Meta.Effect == string(events.EffectProgram), claim.Meta.Trace
 	return t, call
 }
 

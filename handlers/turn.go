@@ -59,8 +59,10 @@ type turn struct {
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error
 	// closes is set if its tool is a program: steps without a response are ended before the turn is
-	closes bool
-	newest newest // record of it that this worker knows of, if its tool is a program
+	closes  bool
+	claimed string      // traceparent of its claim, "" for a turn that this message has started
+	ended   *programEnd // of a call whose tool is a program, once this worker knows its end; for metrics
+	newest  newest      // record of it that this worker knows of, if its tool is a program
 }
 
 // newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
@@ -190,6 +192,14 @@ func turnOn(m *message, event *events.StructuredOutputReady, key subjects.Key, c
 		StructuredOutputReady: event, Key: key, Name: key.String(), CallID: callID,
 		Message: run.Message{Held: m.Held, Slot: m.Slot, Subject: m.Subject, Arrived: m.Arrived, Clock: m.clock},
 	}
+}
+
+// traceparent returns the trace context of the turn. A message that has taken the turn over, such as an answer, has another one.
+func (t *turn) traceparent() string {
+	if t.claimed != "" {
+		return t.claimed
+	}
+	return inbound.Trace(t.m.Header)
 }
 
 // setData sets the data of a turn in the form of records, and the fingerprint that distinguishes it from other data.
@@ -352,6 +362,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		h.runs.Complete(&t.Turn, events.RunEnded, "")
 	}
 	h.Metrics.Turn(t.Binding, outcome)
+	h.countProgram(t, r)
 	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
 	if h.Logger.Enabled(ctx, slog.LevelDebug) {
 		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,

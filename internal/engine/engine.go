@@ -71,10 +71,27 @@ func (e *Engine) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 	}
 }
 
+// Begin begins the span of something that is more than one call of [Engine.Do]: a program, or a step with its records. It
+// returns the context and the call to continue with, and a function for the outcome, to be called once.
+func (e *Engine) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(Outcome)) {
+	s, ok := e.o.Tracer.(Spans)
+	if !ok {
+		return ctx, call, func(Outcome) {}
+	}
+	ctx, call, end := s.Begin(ctx, call)
+	return ctx, call, func(o Outcome) {
+		if end != nil {
+			end(o.forTracers(call))
+		}
+	}
+}
+
 // Invocation is one call to run.
 type Invocation struct {
 	Call *tools.Call // the caller and the arguments; the engine sets its attempt
 	Tool Tool        // what runs it; without an Invoker the call ends as unknown_tool
+	// Begun is set for a call whose span has begun, see [Engine.Begin].
+	Begun bool
 	// Hosts gives each attempt its host; nil leaves the host of the call, if any.
 	Hosts Hosts
 	// OnLimitWait is called with true when the call begins to wait for a limit, and with false when that

@@ -70,3 +70,10 @@ func (p *pipeline) toolName() slog.Attr { return slog.String("tool_name", p.call
 
 // plain is a text without the secret answers that the call was handed.
 func (p *pipeline) plain(text string) string { return p.call.Secrets.Text(text) }
+
+// forTracers is the outcome of a call as tracers get it.
+func (o *Outcome) forTracers(call *tools.Call) Outcome {
+	end := *o
+	end.Payload, end.Content, end.Message = nil, "", call.Secrets.Text(o.Message)
+	return end
+}

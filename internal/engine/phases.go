@@ -41,7 +41,7 @@ type pipeline struct {
 }
 
 func (p *pipeline) begin() {
-	if s, ok := p.e.o.Tracer.(Spans); ok {
+	if s, ok := p.e.o.Tracer.(Spans); ok && !p.inv.Begun {
 		p.ctx, p.call, p.spanEnd = s.Begin(p.ctx, p.call)
 	}
 }
@@ -55,9 +55,7 @@ func (p *pipeline) end() Outcome {
 	}
 	o.Waited, o.Paused, o.Duration = p.limited+p.queued, p.paused, p.ran-p.queued-p.paused
 	if p.spanEnd != nil {
-		end := *o
-		end.Payload, end.Content, end.Message = nil, "", p.plain(o.Message)
-		p.spanEnd(end)
+		p.spanEnd(o.forTracers(p.call))
 	}
 	return p.outcome
 }

@@ -41,6 +41,8 @@ type Metrics struct {
 	Closed  *prometheus.CounterVec // outcome: answered, expired, parked, left
 	Parked  prometheus.Counter     // turns
 	Resumed prometheus.Counter     // turns that were parked
+
+	Programs
 }
 
 // buckets span no-op tools and tools that take minutes, in seconds.
@@ -105,11 +107,12 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	}, []string{"outcome"})
 	m.Parked = counter("turns_parked_total", "Turns that this worker parked until a question is answered.")
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker resumed.")
-	for _, c := range []prometheus.Collector{
+	m.Programs = newPrograms(ns)
+	for _, c := range append([]prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.DeadDiscarded, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
-	} {
+	}, m.all()...) {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

@@ -1,6 +1,7 @@
 // Package oteltrace reports the calls of an engine to OpenTelemetry: a span for each, a child of the
-// turn's traceparent or of the span in its context, and its phases as span events. It needs the API
-// of OpenTelemetry only; the provider decides where spans go.
+// turn's traceparent or of the span in its context, and its phases as span events. A program is a span
+// too, with its states as span events; its steps are its children. It needs the API of OpenTelemetry only;
+// the provider decides where spans go.
 package oteltrace
 
 import (
@@ -15,6 +16,9 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/tools"
 )
+
+// attributes is how many a span gets at most when it begins.
+const attributes = 9
 
 // scope names who makes the spans.
 const scope = "github.com/oneturn/oneturn"
@@ -37,11 +41,18 @@ func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, 
 			ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 		}
 	}
-	ctx, span := t.tracer.Start(ctx, "tool "+call.Name, trace.WithAttributes(
+	attrs := append(make([]attribute.KeyValue, 0, attributes),
 		attribute.String("oneturn.tool", call.Name), attribute.String("oneturn.workflow", call.Workflow), attribute.String("oneturn.agent", call.Agent),
 		attribute.String("oneturn.app", call.Turn.App), attribute.String("oneturn.chat", call.Turn.Chat), attribute.String("oneturn.call", call.CallID),
 		attribute.Int("oneturn.epoch", call.Epoch),
-	))
+	)
+	if call.Effect != "" {
+		attrs = append(attrs, attribute.String("oneturn.effect", call.Effect))
+	}
+	if call.Depth > 0 {
+		attrs = append(attrs, attribute.Int("oneturn.depth", call.Depth))
+	}
+	ctx, span := t.tracer.Start(ctx, "tool "+call.Name, trace.WithAttributes(attrs...))
 	if own := span.SpanContext(); own.IsValid() {
 		traced := *call
 		traced.Trace = format(own)
@@ -76,7 +87,7 @@ func (t *tracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 		switch {
 		case a.Value.Kind() == slog.KindInt64:
 			kept = append(kept, attribute.Int64(a.Key, a.Value.Int64()))
-		case a.Key == "tool_name", t.errorText && a.Value.Kind() == slog.KindString:
+		case named(a.Key), t.errorText && a.Value.Kind() == slog.KindString:
 			kept = append(kept, attribute.String(a.Key, a.Value.String()))
 		default:
 			if keys, ok := a.Value.Any().([]string); ok {
@@ -85,6 +96,16 @@ func (t *tracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 		}
 	}
 	span.AddEvent(name, trace.WithAttributes(kept...))
+}
+
+// named reports whether an attribute of an event is a name, an id or a code, rather than a text.
+func named(key string) bool {
+	switch key {
+	case "tool_name", "state", "event", "step":
+		return true
+	default:
+		return false
+	}
 }
 
 // format writes a span as a W3C traceparent.

@@ -44,8 +44,8 @@ func (c *Compiler) Compile(data any) (*flow.Program, *flow.Request, error) {
 		return nil, nil, &events.Error{Code: events.CodeGuardrail, Msg: "tool " + c.Binding.Tool + " is disabled: its manifest has enabled: false"}
 	}
 	p, ask, err := c.compile(data, c.Options(false))
-	if tooDeep(err) && c.Depth > 1 {
-		if _, _, own := c.compile(data, flow.Options{Tools: c.Tools, Limits: c.Limits, Depth: 1}); !tooDeep(own) {
+	if TooDeep(err) && c.Depth > 1 {
+		if _, _, own := c.compile(data, flow.Options{Tools: c.Tools, Limits: c.Limits, Depth: 1}); !TooDeep(own) {
 			err = &events.Error{Code: events.CodeGuardrail, Msg: err.Error(), Err: err}
 		}
 	}
@@ -101,8 +101,8 @@ func refusal(kind flow.Kind, reason, path, rule, message string) *flow.Refused {
 	return &flow.Refused{Kind: kind, Reason: reason, Problems: []flow.Problem{{Path: path, Rule: rule, Message: message}}}
 }
 
-// tooDeep reports whether programs that are nested too deep are among the reasons of a refusal.
-func tooDeep(err error) bool {
+// TooDeep reports whether programs that are nested too deep are among the reasons of a refusal.
+func TooDeep(err error) bool {
 	var refused *flow.Refused
 	return errors.As(err, &refused) && slices.ContainsFunc(refused.Problems, func(p flow.Problem) bool { return p.Rule == flow.RuleDepth })
 }

@@ -61,6 +61,8 @@ type Call struct {
 	IdempotencyKey string // the same for every run of this call
 	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
 	Epoch          int    // 1 for the first owner, one more for each takeover
+	Depth          int    // programs that the call is in, also those that have published its turn; 0 for none
+	Effect         string // under which the tool is entered, "" if it is not known
 	Attempt        int    // 1 for the first attempt of this run
 	Trace          string // W3C traceparent of the turn, "" if it has none
 	Host           Host   // questions, surfaces, progress and steps; nil when the caller has none
