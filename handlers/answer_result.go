@@ -31,8 +31,8 @@ const (
 	textAnswered  = "The question was answered before, with another answer."
 	textDecided   = "The question was answered before."
 	textExpired   = "The time to answer is over."
-	textCancelled = "The turn was cancelled."
-	textClosed    = "The turn ended with the question open."
+	textCancelled = "The question is closed: the turn was cancelled, or the call that asked has ended."
+	textClosed    = "The turn, or the call that asked, ended with the question open."
 	textNoRoom    = "No worker that received the answer has the workflow of the question, and too many messages wait for one: send the answer again later."
 	textDamaged   = "The question cannot be read: the turn cannot continue with an answer."
 )

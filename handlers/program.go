@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,6 @@ import (
 	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/run"
-	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -101,7 +101,7 @@ func (p *programRun) runStored(ctx context.Context) error {
 	}
 	p.runner = p.newRunner(stored)
 	p.enterState(ctx, stateValidated, "planner_finished", "")
-	if p.runner.Ends, err = p.endsBefore(ctx, stored); err != nil {
+	if p.runner.Ends, err = p.endsBefore(stored); err != nil {
 		return err
 	}
 	if err := p.approve(ctx, stored); err != nil {
@@ -132,7 +132,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		if err != nil || len(compiled.Steps) == 0 {
 			return compiled, err
 		}
-		event, err := p.startedEvent(ctx, compiled)
+		event, err := p.startedEvent(compiled)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		p.own.Hit(failpoint.AfterProgram)
 		record = &stored
 	}
-	return p.decodeStarted(ctx, record)
+	return p.decodeStarted(record)
 }
 
 // depth is 1 for the program of the turn, and one more for each program around it.
@@ -154,23 +154,37 @@ func (p *programRun) depth() int { return p.own.Depth + 1 }
 func (p *programRun) lease() context.Context { return p.turn.m.Held }
 
 // endsBefore returns how the calls of the program have ended that have a response.
-func (p *programRun) endsBefore(ctx context.Context, stored *flow.Program) (map[string]program.End, error) {
+func (p *programRun) endsBefore(stored *flow.Program) (map[string]program.End, error) {
 	ends := map[string]program.End{}
 	for _, call := range stored.Calls() {
 		c := p.d.Turn.CallOf(p.keyOf(call))
 		if c == nil || c.Response == nil {
 			continue
 		}
-		end, err := p.endOf(ctx, c.Called, c.Response)
+		end, err := p.endOf(c.Called, c.Response)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.h.mergeMissing(p.lease(), ctx, p.turn.m, c.Response); err != nil {
+		if err := p.h.mergeMissing(p.lease(), p.turn.m.tools, p.turn.m, c.Response); err != nil {
+			return nil, err
+		}
+		if err := p.closeQuestions(c.Key, false, c.Response.Seq); err != nil {
 			return nil, err
 		}
 		ends[call.ID] = end
 	}
 	return ends, nil
+}
+
+// closeQuestions closes the questions of a call that has ended, so that frontends do not wait for their answers. Asked is set if this
+// run of the call has asked; since is the sequence of its response.
+func (p *programRun) closeQuestions(call subjects.Key, asked bool, since uint64) error {
+	open := func(q idempotency.QuestionState) bool { return q.Ack == nil }
+	if !asked && !slices.ContainsFunc(p.d.Turn.CallOf(call).Questions(), open) {
+		return nil
+	}
+	hold := p.run.Hold()
+	return p.h.Journal.CloseQuestions(p.lease(), hold.ForStep(call.Call, ""), since, p.d.Turn, p.h.acks(p.turn.m, nil, ""))
 }
 
 // MayStart implements [program.Steps].
@@ -199,25 +213,21 @@ func (p *programRun) MayStart(context.Context) error {
 var errNotFresh = errors.New("the message was not kept in progress: another worker may have it")
 
 // Ended implements [program.Steps].
-func (p *programRun) Ended(ctx context.Context, calls []*flow.Call, since uint64) (map[string]program.End, error) {
+func (p *programRun) Ended(calls []*flow.Call, since uint64) (map[string]program.End, error) {
 	keys := make([]subjects.Key, 0, len(calls))
 	for _, call := range calls {
 		keys = append(keys, p.keyOf(call))
 	}
-	responses, err := p.h.Journal.StepResponses(p.lease(), p.run.Hold(), since, keys...)
+	stored, err := p.h.Journal.ReadSteps(p.lease(), p.run.Hold(), since, p.d.Turn, keys...)
 	if err != nil {
 		return nil, err
 	}
 	ends := map[string]program.End{}
-	for i, response := range responses {
-		if response == nil {
+	for i, step := range stored {
+		if step == nil || step.Response == nil {
 			continue
 		}
-		called, err := p.h.Journal.Called(p.lease(), keys[i])
-		if err != nil {
-			return nil, err
-		}
-		if ends[calls[i].ID], err = p.endOf(ctx, called, response); err != nil {
+		if ends[calls[i].ID], err = p.endOf(step.Called, step.Response); err != nil {
 			return nil, err
 		}
 	}
@@ -327,7 +337,7 @@ func rejectProgram(t *turn, refused *flow.Refused) *rejection {
 }
 
 // startedEvent is the event of the record that has the program.
-func (p *programRun) startedEvent(ctx context.Context, compiled *flow.Program) ([]byte, error) {
+func (p *programRun) startedEvent(compiled *flow.Program) ([]byte, error) {
 	t := p.own
 	data, err := program.Data(compiled)
 	if err != nil {
@@ -338,7 +348,7 @@ func (p *programRun) startedEvent(ctx context.Context, compiled *flow.Program) (
 		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: t.Workflow,
 		Payload: program.Payload(compiled),
 	}
-	stored, err := p.h.shrink(p.lease(), ctx, t.Key, events.RecordProgram, data, data)
+	stored, err := p.h.shrink(p.lease(), p.turn.m.tools, t.Key, events.RecordProgram, data, data)
 	if err != nil {
 		return nil, err
 	}
@@ -355,7 +365,7 @@ func (p *programRun) startedEvent(ctx context.Context, compiled *flow.Program) (
 }
 
 // decodeStarted returns the program of a record.
-func (p *programRun) decodeStarted(ctx context.Context, record *idempotency.Record) (*flow.Program, error) {
+func (p *programRun) decodeStarted(record *idempotency.Record) (*flow.Program, error) {
 	e, err := events.ReadPlanStarted(record.Data)
 	if err != nil {
 		return nil, damaged(record.Key)
@@ -364,7 +374,7 @@ func (p *programRun) decodeStarted(ctx context.Context, record *idempotency.Reco
 	if err != nil {
 		return nil, damaged(record.Key)
 	}
-	reading, done := store.Context(p.lease(), ctx)
+	reading, done := p.reading()
 	defer done()
 	object, err := p.h.Blobs.Object(reading, p.own.Key, events.RecordProgram, tree)
 	if err != nil {

@@ -45,6 +45,9 @@ func (p *programRun) attended(ctx context.Context, s *step, f func(ctx context.C
 		if _, over := s.run.Close(); over != nil && err == nil {
 			err = over
 		}
+		if err == nil && end.Seq > 0 { // it has a response
+			err = p.closeQuestions(s.Key, s.Asked, end.Seq)
+		}
 	}()
 	for {
 		var waiting []*run.Run
@@ -81,7 +84,7 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	}
 	s.Effect = bindings.EffectNone
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		if end, ended, err := p.ownCall(ctx, s); ended || err != nil {
+		if end, ended, err := p.ownCall(s); ended || err != nil {
 			return end, err
 		}
 		result, err := plans.Plan(ctx, func(ctx context.Context, r planner.Request) (json.RawMessage, error) { return p.prompt(ctx, s, &r) })
@@ -91,7 +94,7 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 			}
 			return p.promptFailed(ctx, s, err)
 		}
-		return p.end(ctx, s, engine.Outcome{Status: events.StatusOK, Success: true, Content: "The planner has replied.", Payload: result.Reply, Attempts: result.Asked})
+		return p.end(s, engine.Outcome{Status: events.StatusOK, Success: true, Content: "The planner has replied.", Payload: result.Reply, Attempts: result.Asked})
 	})
 	switch {
 	case err != nil:
@@ -104,12 +107,12 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 }
 
 // ownCall stores the tool_call of a call of the product. If an earlier owner has ended the call, it returns that end.
-func (p *programRun) ownCall(ctx context.Context, s *step) (end program.End, ended bool, err error) {
-	entry, err := p.storeCall(ctx, s)
+func (p *programRun) ownCall(s *step) (end program.End, ended bool, err error) {
+	entry, err := p.storeCall(s)
 	if err != nil || entry.Response == nil {
 		return program.End{}, false, err
 	}
-	end, err = p.endOf(ctx, nil, entry.Response, s.args)
+	end, err = p.endWith(s.args, entry.Response)
 	return end, true, err
 }
 
@@ -142,7 +145,7 @@ func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (prog
 	if !ok || ctx.Err() != nil {
 		return program.End{}, err
 	}
-	return p.end(ctx, s, engine.Failure(s.Binding.Tool, coded))
+	return p.end(s, engine.Failure(s.Binding.Tool, coded))
 }
 
 // respond has an agent answer the user after the program, and returns the outcome with its text.
@@ -153,7 +156,7 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		return out, nil
 	}
 	if p.runner != nil { // a program that was refused has no result
-		if err := p.storeResult(ctx, &out); err != nil {
+		if err := p.storeResult(&out); err != nil {
 			return out, err
 		}
 	}
@@ -166,7 +169,7 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 	prompt, _ := p.own.args["prompt"].(string)
 	responder := &planner.Responder{Prompt: prompt, Plan: any(p.own.args), Summary: p.summary}
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		if end, ended, err := p.ownCall(ctx, s); ended || err != nil {
+		if end, ended, err := p.ownCall(s); ended || err != nil {
 			return end, err
 		}
 		request := responder.Request()
@@ -178,7 +181,7 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		if err != nil {
 			return p.promptFailed(ctx, s, err)
 		}
-		return p.end(ctx, s, engine.Outcome{Status: events.StatusOK, Success: true, Content: events.Clip(text), Payload: events.JSONOf(map[string]string{"content": text}), Attempts: 1})
+		return p.end(s, engine.Outcome{Status: events.StatusOK, Success: true, Content: events.Clip(text), Payload: events.JSONOf(map[string]string{"content": text}), Attempts: 1})
 	})
 	switch {
 	case err != nil:
@@ -195,9 +198,9 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 }
 
 // storeResult stores the result of the program before an agent responds to it. The stored one counts.
-func (p *programRun) storeResult(ctx context.Context, out *engine.Outcome) error {
+func (p *programRun) storeResult(out *engine.Outcome) error {
 	t := p.own
-	payload, err := p.h.shrink(p.lease(), ctx, t.Key, events.RecordResult, out.Payload, out.Payload)
+	payload, err := p.h.shrink(p.lease(), p.turn.m.tools, t.Key, events.RecordResult, out.Payload, out.Payload)
 	if err != nil {
 		return err
 	}

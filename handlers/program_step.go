@@ -104,6 +104,9 @@ func (p *programRun) Run(ctx context.Context, call *flow.Call, args map[string]a
 	if _, over := s.run.Close(); over != nil && err == nil && !errors.Is(over, errCancelled) {
 		return program.End{}, over
 	}
+	if err == nil {
+		err = p.closeQuestions(s.Key, s.Asked, end.Seq)
+	}
 	return end, err
 }
 
@@ -116,7 +119,11 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 	before := p.d.Turn.CallOf(s.Key)
 	if before != nil && p.d.Turn.Waits(before) {
 		if err := s.run.AwaitDecision(ctx); err != nil {
-			return program.End{}, err
+			stopped, ends := stopOf(err)
+			if !ends {
+				return program.End{}, err
+			}
+			refused = &events.Error{Code: stopped.Code, Msg: p.stoppedText(s, stopped, false)} // it does not wait any longer
 		}
 	}
 	ctx, ended := p.observe(ctx, s)
@@ -127,21 +134,25 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 			s.args = object
 		}
 	}
-	entry, err := p.storeCall(ctx, s)
+	entry, err := p.storeCall(s)
+	if refused == nil && run.Unstorable(err) {
+		refused, s.args = tooLarge("arguments", err), nil
+		entry, err = p.storeCall(s)
+	}
 	switch {
 	case err != nil:
 		return program.End{}, err
 	case entry.Response != nil:
 		s.noteStored(entry.Response)
-		return p.endOf(ctx, entry.Called, entry.Response)
+		return p.endOf(entry.Called, entry.Response)
 	case entry.Called != nil:
-		if s.args, err = p.argsOf(ctx, entry.Called); err != nil {
+		if s.args, err = p.argsOf(entry.Called); err != nil {
 			return program.End{}, err
 		}
 	}
 	s.Hit(failpoint.AfterStepCall)
 	if refused != nil {
-		return p.end(ctx, s, engine.Failure(s.call.Tool, refused))
+		return p.end(s, engine.Failure(s.call.Tool, refused))
 	}
 	if s.Binding.Program != nil {
 		return p.nested(ctx, s)
@@ -150,11 +161,14 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 }
 
 // storeCall stores the tool_call of a step, or returns what an earlier owner has stored of it.
-func (p *programRun) storeCall(ctx context.Context, s *step) (entry idempotency.StepEntry, err error) {
+func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error) {
+	if s.args == nil {
+		s.args = map[string]any{}
+	}
 	if s.argsJSON, err = events.Canonicalize(s.args, 0); err != nil {
 		return entry, err
 	}
-	event, err := p.h.callEvent(ctx, s.turn, nil)
+	event, err := p.h.callEvent(p.turn.m.tools, s.turn, nil)
 	if err != nil {
 		return entry, err
 	}
@@ -175,7 +189,13 @@ func (p *programRun) storeCall(ctx context.Context, s *step) (entry idempotency.
 // invoke enters the tool of a step.
 func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 	call, err := p.h.toolCall(ctx, s.turn, s.run)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return p.stopped(s, engine.Outcome{Stopped: context.Cause(ctx)})
+	case errors.Is(err, events.ErrStateCorrupt): // its context variables
+		return p.end(s, engine.Failure(s.Binding.Tool, &events.Error{Code: events.CodeStateCorrupt, Msg: "the tool was not entered: " + reason(err), Err: err}))
+	default:
 		return program.End{}, err
 	}
 	invocation := s.run.Invocation(s.withTrace(call))
@@ -187,7 +207,7 @@ func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 	s.attempts, s.ran = out.Attempts, out.Duration
 	s.out = engine.Outcome{Cached: out.Cached, Waited: out.Waited, Paused: out.Paused}
 	if out.Stopped != nil {
-		return p.stopped(ctx, s, out)
+		return p.stopped(s, out)
 	}
 	if out.Err != nil {
 		p.h.logFailure(s.turn, out)
@@ -195,30 +215,36 @@ func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 			p.panicked.Store(true)
 		}
 	}
-	return p.end(ctx, s, out)
+	return p.end(s, out)
 }
 
 // stopped ends a step whose tool was stopped, unless it continues elsewhere.
-func (p *programRun) stopped(ctx context.Context, s *step, out engine.Outcome) (program.End, error) {
+func (p *programRun) stopped(s *step, out engine.Outcome) (program.End, error) {
 	why := out.Stopped
-	var coded *events.Error
+	coded, ends := stopOf(why)
 	switch {
 	case errors.Is(why, ErrDraining) && s.run.Hold().Effect == string(bindings.EffectUnsafe) && out.Entered:
 		coded = &events.Error{
 			Code: events.CodeInterrupted, Msg: fmt.Sprintf("the worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again", s.Binding.Tool),
 		}
-	case errors.As(why, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout):
+	case ends:
 		coded = &events.Error{Code: coded.Code, Msg: p.stoppedText(s, coded, out.Entered)}
 	default:
 		return program.End{}, why
 	}
 	failed := engine.Failure(s.Binding.Tool, coded)
 	failed.Entered, failed.Attempts, failed.Duration = out.Entered, out.Attempts, out.Duration
-	return p.end(ctx, s, failed)
+	return p.end(s, failed)
+}
+
+// stopOf returns how a step ends that was stopped because of why. It reports false if the step continues elsewhere.
+func stopOf(why error) (coded *events.Error, ends bool) {
+	ends = errors.As(why, &coded) && (coded.Code == events.CodeCancelled || coded.Code == events.CodeTimeout)
+	return coded, ends
 }
 
 // end stores the response of a step and returns the end that counts.
-func (p *programRun) end(ctx context.Context, s *step, out engine.Outcome) (program.End, error) {
+func (p *programRun) end(s *step, out engine.Outcome) (program.End, error) {
 	for {
 		write, done := p.writing()
 		response, err := p.storeEnd(write, s, out)
@@ -232,7 +258,7 @@ func (p *programRun) end(ctx context.Context, s *step, out engine.Outcome) (prog
 		}
 		s.Hit(failpoint.AfterStepResponse)
 		s.noteStored(&response)
-		return p.endOf(ctx, nil, &response, s.args)
+		return p.endWith(s.args, &response)
 	}
 }
 
@@ -276,24 +302,27 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	return response, nil
 }
 
-// endOf returns how a step has ended, as its records have it. Args are its arguments, nil if only its tool_call has them.
-func (p *programRun) endOf(ctx context.Context, called, response *idempotency.Record, args ...map[string]any) (program.End, error) {
+// endOf returns how a step has ended, as its records have it.
+func (p *programRun) endOf(called, response *idempotency.Record) (program.End, error) {
+	arguments, err := p.argsOf(called)
+	if err != nil {
+		return program.End{}, err
+	}
+	return p.endWith(arguments, response)
+}
+
+// endWith returns how a step with arguments has ended.
+func (p *programRun) endWith(arguments map[string]any, response *idempotency.Record) (program.End, error) {
 	r := query.Response(response)
 	key, ok := subjects.ParseKey(response.Key)
-	if r == nil || !ok {
+	if r == nil || !ok || response.Err != nil {
 		return program.End{}, damaged(response.Key)
-	}
-	reading, done := store.Context(p.lease(), ctx)
-	defer done()
-	var arguments map[string]any
-	var err error
-	if len(args) > 0 {
-		arguments = args[0]
-	} else if arguments, err = p.argsOf(ctx, called); err != nil {
-		return program.End{}, err
 	}
 	var output any
 	if r.Code == "" { // else the payload describes the failure
+		reading, done := p.reading()
+		defer done()
+		var err error
 		if output, err = p.h.Blobs.Value(reading, key.Key, events.KindToolResponse, r.Payload); err != nil {
 			return program.End{}, damagedBy(err)
 		}
@@ -310,17 +339,23 @@ func (p *programRun) endOf(ctx context.Context, called, response *idempotency.Re
 	}, nil
 }
 
+// reading returns the context of reads outside of the journal. They do not end with the tool of a step: it may be stopped while its
+// end, or the one of another step, is read.
+func (p *programRun) reading() (context.Context, context.CancelFunc) {
+	return store.Context(p.lease(), p.turn.m.tools)
+}
+
 // argsOf returns the arguments that the tool_call of a step has.
-func (p *programRun) argsOf(ctx context.Context, called *idempotency.Record) (map[string]any, error) {
+func (p *programRun) argsOf(called *idempotency.Record) (map[string]any, error) {
 	if called == nil {
 		return nil, nil //nolint:nilnil // it has expired
 	}
 	key, _ := subjects.ParseKey(called.Key)
 	e, err := events.ReadCall(called.Data)
-	if err != nil {
+	if err != nil || called.Err != nil {
 		return nil, damaged(called.Key)
 	}
-	reading, done := store.Context(p.lease(), ctx)
+	reading, done := p.reading()
 	defer done()
 	args, err := p.h.Blobs.Object(reading, key.Key, events.KindToolCall, e.Payload.ToolArgs)
 	if err != nil {
@@ -361,5 +396,5 @@ func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	if ctx.Err() != nil {
 		p.noteStopped(inner.stoppedTools...)
 	}
-	return p.end(ctx, s, out)
+	return p.end(s, out)
 }

@@ -122,7 +122,11 @@ func (h *Handlers) questionOfRecord(m *message, record string) (*storedQuestion,
 	}
 	ids := query.IDs(key, events.TurnID{})
 	ask, _, _ := subjects.Untoken(r.ID)
-	id := events.QuestionID(events.CallID(ids, key.Turn), ask)
+	call := events.CallID(ids, key.Turn)
+	if step := subjects.StepOf(key.Call); step != "" {
+		call = events.StepID(call, step)
+	}
+	id := events.QuestionID(call, ask)
 	return &storedQuestion{key: key, ask: ask, ToolCall: &events.ToolCall{
 		ID: id, ToolCallID: id, CallID: id, Corr: id, AppID: ids.App, ChatID: ids.Chat, RunID: ids.Run, Turn: ids.Turn,
 	}}, nil

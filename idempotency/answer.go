@@ -53,7 +53,7 @@ const (
 	TooLate
 	// Invalid: Check refused it, see AnswerDecision.Reason.
 	Invalid
-	// Closed: the turn ended with the question open, or will, since the question cannot be read.
+	// Closed: the turn, or the step that asks, ended with the question open, or the turn will, since the question cannot be read.
 	Closed
 )
 
@@ -125,7 +125,7 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 	case t.Claim == nil: // stored records may be of an earlier generation
 		return AnswerDecision{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
 	case q.Answer != nil:
-	case t.Response != nil:
+	case t.Response != nil, t.CallEnded(c.Key.WithCall(c.question.Call)):
 		return AnswerDecision{Status: Closed}, nil
 	case q.Ask == nil:
 		return AnswerDecision{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
@@ -208,7 +208,7 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 			// the read is stale. The next delivery of the message calls both again.
 			return Decision{Action: Leave, Turn: t}, false, nil
 		}
-		if err := j.closeQuestions(ctx, &c, t); err != nil {
+		if err := j.closeQuestions(ctx, &c, t, t.Questions()); err != nil {
 			return Decision{}, false, err
 		}
 	}

@@ -46,6 +46,12 @@ func (t *Turn) Steps() []*Call {
 	return steps
 }
 
+// CallEnded reports whether a call of the turn has its response.
+func (t *Turn) CallEnded(key subjects.Key) bool {
+	c := t.CallOf(key)
+	return c != nil && c.Response != nil
+}
+
 func (c *Call) first() uint64 {
 	switch {
 	case c.Called != nil:

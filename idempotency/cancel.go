@@ -93,9 +93,9 @@ func (j *Journal) cancelsHeld(ctx context.Context, cancel, response *Record, h *
 	return cancels(cancel, response, claim), nil
 }
 
-// closeQuestions decides all open questions of a cancelled turn.
-func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn) error {
-	for _, q := range t.Questions() {
+// closeQuestions decides the given questions, unless they are decided: all of a cancelled turn, or all of a step that has ended.
+func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn, questions []QuestionState) error {
+	for _, q := range questions {
 		if q.Ack != nil {
 			continue
 		}

@@ -149,7 +149,7 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 		switch {
 		case t.Response != nil:
 			if c.cancels() { // its owner was faster than the message of the cancel
-				if err := j.closeQuestions(ctx, &c, t); err != nil {
+				if err := j.closeQuestions(ctx, &c, t, t.Questions()); err != nil {
 					return Decision{}, err
 				}
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
@@ -16,6 +15,7 @@ import (
 //	program (StoreProgram)          the program, before its first step; the next owner runs the stored one
 //	tool_call of a step (Enter)     before the tool of the step is entered
 //	tool_response of it (EndStep)   after that; what refers to the step uses the stored response
+//	answer, ack (CloseQuestions)    of the questions of the step that are open then: nothing waits for them any more
 //	tool_response of the turn       the finish; before it, steps without a response get one (CloseSteps)
 //
 // A step has no separate lease, epoch or fencing token: it uses the ones of its turn. What happens to a step that an earlier
@@ -120,7 +120,7 @@ func (j *Journal) responseOf(ctx context.Context, h Hold, s StepCall, called *Re
 	if c := s.Known.CallOf(h.Key); c != nil && c.Response != nil {
 		return c.Response, nil
 	}
-	t, err := j.readSince(ctx, h.Key, max(h.Token, s.Since, called.Seq), s.Known)
+	t, err := j.readUntil(ctx, h.Key, max(h.Token, s.Since, called.Seq), s.Known)
 	switch c := t.CallOf(h.Key); {
 	case err != nil:
 		return nil, err
@@ -165,33 +165,30 @@ func (j *Journal) EndStep(ctx context.Context, h Hold, event []byte) (Record, er
 	return r, err
 }
 
-// StepResponses returns the responses of steps by their keys, nil for those that have not ended, as the leader knows them. Of a
-// group in which the first success counts, it is the one with the lowest sequence. Since is the sequence of the newest of them that
-// the caller knows of, 0 if of none: the read shows that one, and so every response that was stored before it. If a leader that was
-// replaced continues to answer without it, StepResponses fails with [ErrStale].
-func (j *Journal) StepResponses(ctx context.Context, h Hold, since uint64, steps ...subjects.Key) ([]*Record, error) {
-	names := make([]string, len(steps))
+// ReadSteps returns steps by their keys, nil for those without records, as the leader knows them. Of a group in which the first
+// success counts, it is the one with the lowest sequence. Since is the sequence of a record of the turn that the caller knows of:
+// the read shows that one, and so everything that was stored before it. Known is an earlier read of the turn, or nil. If a leader
+// that was replaced continues to answer without the record, ReadSteps fails with [ErrStale].
+func (j *Journal) ReadSteps(ctx context.Context, h Hold, since uint64, known *Turn, steps ...subjects.Key) ([]*Call, error) {
+	t, err := j.readUntil(ctx, h.Key, since, known)
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]*Call, len(steps))
 	for i, key := range steps {
-		names[i] = key.Public(events.RecordResponse)
+		calls[i] = t.CallOf(key)
 	}
-	for range maxRereads {
-		found, err := j.lastOf(ctx, names)
-		if err != nil {
-			return nil, err
-		}
-		if since == 0 || slices.ContainsFunc(found, func(r *Record) bool { return r != nil && r.Seq >= since }) {
-			for i, r := range found {
-				if !h.has(r) {
-					found[i] = nil
-				}
-			}
-			return found, nil
-		}
-		if err := j.pause(ctx, unknownPause); err != nil {
-			return nil, err
-		}
+	return calls, nil
+}
+
+// CloseQuestions decides the open questions of a step that has ended, as cancelled: nothing waits for their answers any more. The
+// hold is the one of the step, since the sequence of its response. Ack returns the public event that closes a question.
+func (j *Journal) CloseQuestions(ctx context.Context, h Hold, since uint64, known *Turn, ack func(decided Record) ([]byte, error)) error {
+	t, err := j.readUntil(ctx, h.Key, since, known)
+	if err != nil {
+		return err
 	}
-	return nil, ErrStale
+	return j.closeQuestions(ctx, &Claim{Key: t.Key, Lease: h.Lease, Trace: h.Trace, Ack: ack}, t, t.CallOf(h.Key).Questions())
 }
 
 // CloseSteps stores a response for each step that was called and has none, so that the response of the turn, which the caller
@@ -200,12 +197,12 @@ func (j *Journal) StepResponses(ctx context.Context, h Hold, since uint64, steps
 // of, 0 if of none: the read shows that one, and so every step that was called before it. If a leader that was replaced continues to
 // answer without it, CloseSteps fails with [ErrStale].
 func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event func(step *Call) ([]byte, error)) error {
-	t, err := j.readSince(ctx, h.Key, max(h.Token, h.Claim), nil)
+	t, err := j.readUntil(ctx, h.Key, max(h.Token, h.Claim), nil)
 	if err != nil || t.Response != nil || t.oversized {
 		return err
 	}
 	if !t.holds(since) {
-		if t, err = j.readSince(ctx, h.Key, since, t); err != nil || t.Response != nil {
+		if t, err = j.readUntil(ctx, h.Key, since, t); err != nil || t.Response != nil {
 			return err
 		}
 	}
@@ -225,20 +222,6 @@ func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event fu
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// Called returns the tool_call of a step that has ended, as the leader knows it, nil if it has expired. It was stored before the
-// response, so a read without it may be stale and is repeated.
-func (j *Journal) Called(ctx context.Context, step subjects.Key) (called *Record, err error) {
-	for range maxRereads {
-		if called, err = j.currentRecord(ctx, step, step.Public(events.RecordCall)); err != nil || called != nil {
-			return called, err
-		}
-		if err := j.pause(ctx, unknownPause); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil //nolint:nilnil // it has expired
 }
 
 // Waits reports whether a step was parked with its questions and none of them is decided since: it is not entered again. After a

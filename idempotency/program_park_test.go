@@ -26,6 +26,46 @@ func answerToStep(id string, seq, delivery uint64) idempotency.Answer {
 	return a
 }
 
+// The other step still waits, and its question stays open.
+func TestQuestionsOfAStepThatHasEndedAreClosed(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
+		h := owner(t, s, "program")
+		ended, other := enters(t, s, h, "ended", "replay"), enters(t, s, h, "other", "replay")
+		asks(t, s, ended, "answered", "q", "late")
+		asks(t, s, other, "q")
+		answer := answerTo("answered", "yes", 2, 1)
+		answer.Key = ended.Key
+		require.Equal(t, idempotency.Accepted, answered(t, s, answer).Status)
+		r, err := newJournal(s).EndStep(t.Context(), ended, []byte("done"))
+		require.NoError(t, err)
+
+		d := answered(t, s, answerToStep("ended", 3, 1))
+		require.Equal(t, idempotency.Closed, d.Status, "it has ended, though its questions are not closed yet")
+		require.Equal(t, idempotency.Done, d.Action)
+		closes := func(reads int) error {
+			return hasty(&outdated{s, h.Token, reads}).CloseQuestions(t.Context(), ended, r.Seq, nil, func(decided idempotency.Record) ([]byte, error) {
+				return []byte(decided.Meta.Outcome), nil
+			})
+		}
+		require.ErrorIs(t, closes(1<<20), idempotency.ErrStale)
+		require.NoError(t, closes(3))
+		outcomes := map[string]string{}
+		for _, q := range load(t, s).Questions() {
+			if outcomes[q.Call.Call+" "+q.Token] = string(q.Outcome()); q.Ack != nil {
+				require.Equal(t, string(q.Outcome()), q.Ack.Meta.Outcome)
+			}
+		}
+		require.Equal(t, map[string]string{"s_ended answered": "answered", "s_ended q": "cancelled", "s_ended late": "cancelled", "s_other q": ""}, outcomes)
+		d = answered(t, s, answerToStep("ended", 4, 1))
+		require.Equal(t, idempotency.TooLate, d.Status)
+		require.Equal(t, idempotency.Cancelled, d.By)
+		require.Equal(t, idempotency.Done, d.Action)
+		require.Equal(t, idempotency.Accepted, answered(t, s, answerToStep("other", 5, 1)).Status)
+	})
+}
+
 // parkedSteps is a program that was parked while its steps wait for an answer to a question of the same id each.
 func parkedSteps(t *testing.T, s idempotency.Store, ids ...string) idempotency.Hold {
 	t.Helper()

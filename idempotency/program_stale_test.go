@@ -86,19 +86,6 @@ func TestStepThatHasEndedIsNotEnteredAgainForAStaleRead(t *testing.T) {
 	})
 }
 
-func TestCallOfAStepThatHasEndedIsReadAgainUntilItIsFound(t *testing.T) {
-	t.Parallel()
-	stores(t, func(t *testing.T, s idempotency.Store) {
-		t.Helper()
-		h := owner(t, s, "program")
-		step := enters(t, s, h, "a", "none")
-		endsStep(t, s, step, "done")
-		called, err := hasty(&outdated{s, h.Token, 3}).Called(t.Context(), step.Key)
-		require.NoError(t, err)
-		require.Equal(t, "called by "+h.Nonce, string(called.Data))
-	})
-}
-
 func TestStepOfATurnThatHasEndedIsNotEntered(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, s idempotency.Store) {

@@ -14,46 +14,27 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// replacedOnce is a store whose next read by names is answered by a leader that was replaced before a sequence.
-type replacedOnce struct {
-	*storetest.Memory
-
-	until uint64
-}
-
-func (s *replacedOnce) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
-	found, err := s.Memory.LastOf(ctx, keys)
-	for i, r := range found {
-		if s.until > 0 && r != nil && r.Seq > s.until {
-			found[i] = nil
-		}
-	}
-	s.until = 0
-	return found, err
-}
-
 // R5: the winner of a race is decided by a read that shows the own success, and so every one before it.
-func TestResponsesOfARaceAreReadAtLeastUpToTheOwnOne(t *testing.T) {
+func TestStepsOfARaceAreReadAtLeastUpToTheOwnSuccess(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := storetest.NewMemory()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
 		first := owner(t, s, "program")
 		a, b := enters(t, s, first, "a", "none"), enters(t, s, first, "b", "none")
-		second := nextOwner(t, s, 2).Hold
+		d := nextOwner(t, s, 2)
 		endsStep(t, s, a, "first")
-		mine, err := newJournal(s).EndStep(t.Context(), second.ForStep(b.Key.Call, "none"), []byte("second"))
+		mine, err := newJournal(s).EndStep(t.Context(), d.Hold.ForStep(b.Key.Call, "none"), []byte("second"))
 		require.NoError(t, err)
-		read := func(since uint64) ([]*idempotency.Record, error) {
-			return newJournal(&replacedOnce{s, second.Token}).StepResponses(t.Context(), second, since, a.Key, b.Key)
+		read := func(reads int) ([]*idempotency.Call, error) {
+			return hasty(&outdated{s, d.Hold.Token, reads}).ReadSteps(t.Context(), d.Hold, mine.Seq, d.Turn, a.Key, b.Key, stepKey("c"))
 		}
-		responses, err := read(mine.Seq)
+		steps, err := read(3)
 		require.NoError(t, err)
-		require.Equal(t, "first", string(responses[0].Data))
-		require.Equal(t, mine.Seq, responses[1].Seq)
-		responses, err = read(0)
-		require.NoError(t, err)
-		require.Equal(t, []*idempotency.Record{nil, nil}, responses)
-		_, err = read(mine.Seq + 1)
+		require.Equal(t, "first", string(steps[0].Response.Data))
+		require.Equal(t, "called by "+first.Nonce, string(steps[0].Called.Data))
+		require.Equal(t, mine.Seq, steps[1].Response.Seq)
+		require.Nil(t, steps[2])
+		_, err = read(1 << 20)
 		require.ErrorIs(t, err, idempotency.ErrStale)
 	})
 }

@@ -26,7 +26,7 @@ const (
 	Open      Outcome = "" // not decided yet
 	Answered  Outcome = "answered"
 	Expired   Outcome = "expired"   // passed to the tool like an answer
-	Cancelled Outcome = "cancelled" // the turn was cancelled; nothing is passed to the tool
+	Cancelled Outcome = "cancelled" // the turn was cancelled, or the step that asks has ended; nothing is passed to the tool
 )
 
 // Question is what a tool asks a person.

@@ -67,6 +67,22 @@ func (j *Journal) readSince(ctx context.Context, key subjects.Key, seq uint64, e
 	return nil, ErrStale
 }
 
+// readUntil is readSince for the owner of a turn: a read that fails is repeated until ctx ends.
+func (j *Journal) readUntil(ctx context.Context, key subjects.Key, seq uint64, earlier *Turn) (t *Turn, err error) {
+	var stale error
+	err = j.retryRead(ctx, func() error {
+		if t, err = j.readSince(ctx, key, seq, earlier); errors.Is(err, ErrStale) {
+			stale = err
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		err = stale
+	}
+	return t, err
+}
+
 // holds reports whether the record with a sequence was read; 0 stands for none.
 func (t *Turn) holds(seq uint64) bool {
 	return seq == 0 || slices.ContainsFunc(t.Records, func(r Record) bool { return r.Seq == seq })

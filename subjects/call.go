@@ -50,6 +50,25 @@ func CallOf(step string) string {
 	return StepCall(step)
 }
 
+// StepOf is the inverse of [CallOf]: what follows the id of a turn in the tool_call_id of a call, "" for the turn's own call. A
+// token that is a hash leads back to no id and is returned unchanged.
+func StepOf(token string) string {
+	switch token {
+	case SingleCall:
+		return ""
+	case PlanCall:
+		return events.StepPlan
+	case RespondCall:
+		return events.StepRespond
+	case ApproveCall:
+		return events.StepApprove
+	}
+	if id, ok := StepOfCall(token); ok {
+		return id
+	}
+	return token
+}
+
 // IsCall reports whether a token is a call token: of a turn, of a step or of what oneturn calls for a program.
 func IsCall(token string) bool {
 	switch token {

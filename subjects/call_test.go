@@ -52,7 +52,10 @@ func TestCallTokenFollowsFromTheStepInAnID(t *testing.T) {
 		"plan": "s_plan", "0": "s_0", "a#~plan": "s_a=23=7Eplan",
 	} {
 		require.Equal(t, token, subjects.CallOf(step), step)
+		require.Equal(t, step, subjects.StepOf(token))
 	}
+	hash := subjects.StepCall(strings.Repeat("x", 200))
+	require.Equal(t, hash, subjects.StepOf(hash))
 }
 
 func TestKeysOfTheCallsOfATurnShareItsRecords(t *testing.T) {

@@ -24,7 +24,7 @@ type Steps interface {
 	Run(ctx context.Context, call *flow.Call, args map[string]any, refused error) (End, error)
 	// Ended reads which of some calls have ended, from the leader: of a race, the success that was stored first counts. The read
 	// shows at least the end with a sequence.
-	Ended(ctx context.Context, calls []*flow.Call, since uint64) (map[string]End, error)
+	Ended(calls []*flow.Call, since uint64) (map[string]End, error)
 	// Release is called when the runner has got the end of a call.
 	Release(call *flow.Call)
 	// Rest is called before the runner waits, with the calls that wait for people, and Work when it continues.
@@ -109,7 +109,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		default:
 			return nil
 		}
-		if err := r.await(ctx, waiting); err != nil && why == nil {
+		if err := r.await(waiting); err != nil && why == nil {
 			why = err
 			for _, running := range r.running {
 				running.stop(err)
@@ -175,7 +175,7 @@ func (r *Runner) stop(call *flow.Call, why error) {
 }
 
 // await waits until a call has ended, or has begun to wait for people. It returns the error of a call.
-func (r *Runner) await(ctx context.Context, waiting []*flow.Call) error {
+func (r *Runner) await(waiting []*flow.Call) error {
 	r.Steps.Rest(waiting)
 	var got endOf
 	select {
@@ -192,7 +192,7 @@ func (r *Runner) await(ctx context.Context, waiting []*flow.Call) error {
 	if got.err != nil {
 		return got.err
 	}
-	if err := r.confirm(ctx, got); err != nil {
+	if err := r.confirm(got); err != nil {
 		return err // its end does not count here: the race that it has ended may have another winner
 	}
 	r.Ends[got.call.ID] = got.end
@@ -201,12 +201,12 @@ func (r *Runner) await(ctx context.Context, waiting []*flow.Call) error {
 
 // confirm reads which calls of a race have ended, when one of them has succeeded: another one may have succeeded before it, and its
 // end has not arrived here yet.
-func (r *Runner) confirm(ctx context.Context, got endOf) error {
+func (r *Runner) confirm(got endOf) error {
 	group := r.Program.RaceOf(got.call.ID)
 	if group == nil || !got.end.Success {
 		return nil
 	}
-	stored, err := r.Steps.Ended(ctx, group, got.end.Seq)
+	stored, err := r.Steps.Ended(group, got.end.Seq)
 	if err != nil {
 		return err
 	}

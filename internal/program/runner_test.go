@@ -64,7 +64,7 @@ func (f *fakeSteps) Run(ctx context.Context, call *flow.Call, args map[string]an
 	}
 }
 
-func (f *fakeSteps) Ended(context.Context, []*flow.Call, uint64) (map[string]program.End, error) {
+func (f *fakeSteps) Ended([]*flow.Call, uint64) (map[string]program.End, error) {
 	return f.stored, f.confirm
 }
 

@@ -110,7 +110,7 @@ func StateOf(t *idempotency.Turn, q *idempotency.QuestionState) api.QuestionStat
 		decided = q.Ack
 	}
 	switch {
-	case decided == nil && t.Response != nil:
+	case decided == nil && (t.Response != nil || t.CallEnded(q.Call)):
 		return api.Closed
 	case decided == nil && t.Cancel != nil && t.Cancel.Err == nil:
 		return api.Cancelled
@@ -127,18 +127,21 @@ func StateOf(t *idempotency.Turn, q *idempotency.QuestionState) api.QuestionStat
 	}
 }
 
-// stateOf is [StateOf] of the record of a question: the records that may have ended it are read by their names. A question of
-// a step of a program ends with the turn of the program.
+// stateOf is [StateOf] of the record of a question: the records that may have ended it are read by their names.
 func (r *Reader) stateOf(ctx context.Context, asked *idempotency.Record) (api.QuestionState, error) {
 	ask, ok := subjects.ParseKey(asked.Key)
 	if !ok {
 		return api.Closed, nil
 	}
 	turn := ask.OfTurn()
-	found, err := r.store.LastOf(ctx, []string{
+	names := []string{
 		turn.Public(events.RecordCall), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel),
 		ask.Public(events.RecordAck, ask.ID), ask.Key.Private(events.RecordAnswer, ask.ID),
-	})
+	}
+	if ask.Key != turn { // of a step
+		names = append(names, ask.Public(events.RecordResponse))
+	}
+	found, err := r.store.LastOf(ctx, names)
 	if err != nil {
 		return "", err
 	}

@@ -110,7 +110,7 @@ func TestQuestionOfAnEarlierTurnUnderTheKeyIsClosed(t *testing.T) {
 	require.Equal(t, api.Closed, q.State)
 }
 
-func TestQuestionOfAStepIsFoundByItsIDAndEndsWithItsTurn(t *testing.T) {
+func TestQuestionOfAStepIsFoundByItsIDAndEndsWithItsStepOrItsTurn(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	space := storetest.Bucket(t, nc)
@@ -124,7 +124,7 @@ func TestQuestionOfAStepIsFoundByItsIDAndEndsWithItsTurn(t *testing.T) {
 	}{
 		"open":           {"", func(_, _ subjects.Key) []string { return nil }, "", api.Open},
 		"with-run":       {"r1", func(_, _ subjects.Key) []string { return nil }, "", api.Open},
-		"step-ended":     {"", func(_, s subjects.Key) []string { return []string{s.Public("tool_response")} }, "", api.Open},
+		"step-ended":     {"", func(_, s subjects.Key) []string { return []string{s.Public("tool_response")} }, "", api.Closed},
 		"turn-ended":     {"", func(t, _ subjects.Key) []string { return []string{t.Public("tool_response")} }, "", api.Closed},
 		"turn-cancelled": {"", func(t, _ subjects.Key) []string { return []string{t.Public("cancel")} }, "", api.Cancelled},
 		"answered":       {"", func(_, s subjects.Key) []string { return []string{s.Private("answer", "1")} }, idempotency.Answered, api.Answered},

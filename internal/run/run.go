@@ -119,10 +119,14 @@ func (r *Run) Close() (hold idempotency.Hold, why error) {
 	return r.callHold(), why
 }
 
-// end ends all runs of the turn and their tools, unless they have ended, and returns why they have.
+// end ends all runs of the turn and their tools, unless they have ended, and returns why they have. The tool of a step that has
+// ended, and was abandoned, ends nothing.
 func (r *Run) end(why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over == nil && r.closed {
+		return errRunOver
+	}
 	if r.over == nil {
 		r.over = why
 		r.root.stop(why)

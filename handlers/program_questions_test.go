@@ -1,0 +1,102 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func TestUnreadableQuestionOfAStepIsClosedUnderItsID(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, nil)
+	a := k.asker("turn", "")
+	ids := map[string]string{subjects.StepCall("fan[0]"): "turn#fan[0]/1", subjects.ApproveCall: "turn#~approve/1"}
+	for call := range ids {
+		_, err := a.journal.Ask(t.Context(), a.hold.ForStep(call, "replay"), idempotency.Question{ID: "1", Digest: "d", Event: []byte("{}")})
+		require.NoError(t, err)
+	}
+	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","turn_idempotency_key":"turn"}`)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+	for call, id := range ids {
+		r, err := k.store.Last(t.Context(), a.key.WithCall(call).Public(events.RecordAck, "1"))
+		require.NoError(t, err)
+		m, err := events.Parse(r.Data)
+		require.NoError(t, err)
+		require.Equal(t, id, m.Data["tool_call_id"])
+	}
+}
+
+// outcomes has how the questions of a turn are decided, and by the event that frontends get.
+func (k *programKit) outcomes() map[string]string {
+	k.t.Helper()
+	held, err := k.Journal.Load(k.t.Context(), subjects.TurnKey("app", "chat", "", "turn"))
+	require.NoError(k.t, err)
+	all := map[string]string{}
+	for _, q := range held.Questions() {
+		event, status := "", ""
+		if q.Ack != nil {
+			m, err := events.Parse(q.Ack.Data)
+			require.NoError(k.t, err)
+			event, status = fmt.Sprint(m.Data["tool_call_id"]), fmt.Sprint(m.Data["status"])
+		}
+		all[event] = strings.TrimSpace(string(q.Outcome()) + " " + status)
+	}
+	return all
+}
+
+func TestQuestionThatIsOpenWhenItsStepEndsIsClosedWithTheStep(t *testing.T) {
+	t.Parallel()
+	var k *programKit
+	open := map[string]string{}
+	k = newProgramKit(t, map[string]toolFunc{"ask": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		ctx, done := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer done()
+		_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return tools.Result{Value: []byte(`{}`)}, nil
+	}, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		open = k.outcomes() // the turn has not ended
+		return echo(ctx, call)
+	}})
+	k.ParkAfter = time.Hour
+	plan := `{"type": "tool_calls", "calls": [{"tool_name": "ask", "arguments": {"id": "x"}}, {"tool_name": "two", "arguments": {"id": "y"}}]}`
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", plan, 1)).Do)
+	require.True(t, k.response().Success, "%v", k.response())
+	require.Equal(t, map[string]string{"turn#0/sure": "cancelled cancelled"}, open)
+	late := k.handled(k.answers(2, "turn#0/sure", "late"))
+	require.Equal(t, events.AnswerCancelled, late.Code)
+}
+
+func TestQuestionsOfTheLosersOfARaceAreClosed(t *testing.T) {
+	t.Parallel()
+	var k *programKit
+	open := map[string]string{}
+	asks := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		return tools.Result{Value: []byte(`{"id":"won"}`)}, err
+	}
+	k = newProgramKit(t, map[string]toolFunc{"ask": asks, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		open = k.outcomes()
+		return echo(ctx, call)
+	}})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("O", `{"plan": {"steps": [
+		{"id": "fan", "parallel": {"result_key": "first", "merge_strategy": "first_success", "steps": [{"agent_id": "ask"}, {"agent_id": "ask"}]}},
+		{"id": "last", "agent": {"agent_id": "two", "with": {"id": "{{ result.first.id }}"}}}]}}`, 1)).Do)
+	require.Contains(t, k.names(), "p 0.park.1")
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.answers(2, "turn#fan[1]/sure", "yes").Message).Do)
+	require.True(t, k.response().Success, "%v", k.response())
+	require.Equal(t, map[string]string{"turn#fan[1]/sure": "answered accepted", "turn#fan[0]/sure": "cancelled cancelled"}, open)
+	require.Equal(t, []string{"#fan[1]", "#last"}, k.enteredCalls()[2:])
+	late := k.handled(k.answers(3, "turn#fan[0]/sure", "late"))
+	require.Equal(t, events.AnswerCancelled, late.Code)
+}
