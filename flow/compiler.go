@@ -55,7 +55,7 @@ func (c *compiler) admit(s source, calls int, list string) bool {
 	case s.depth > c.limits.Depth:
 		c.addf(s.order, s.path, RuleDepth, "programs are nested %d deep; the limit is %d", s.depth, c.limits.Depth)
 	case c.calls > c.limits.Calls:
-		c.addf(s.order, s.path+list, "maxItems", "the program has %d calls, nested ones included; the limit is %d", c.calls, c.limits.Calls)
+		c.addf(s.order, s.path+list, RuleMaxItems, "the program has %d calls, nested ones included; the limit is %d", c.calls, c.limits.Calls)
 	default:
 		return true
 	}

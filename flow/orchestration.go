@@ -90,7 +90,7 @@ func (c *compiler) steps(plan map[string]any, bindings map[string]any, s source)
 	case len(list) == 0:
 		c.addf(s.order, s.path+"/steps", "minItems", "the plan has no steps; it needs at least one")
 	case len(list) > c.limits.Steps:
-		c.addf(s.order, s.path+"/steps", "maxItems", "the plan has %d steps; the limit is %d", len(list), c.limits.Steps)
+		c.addf(s.order, s.path+"/steps", RuleMaxItems, "the plan has %d steps; the limit is %d", len(list), c.limits.Steps)
 	case c.admit(s, countCalls(list), "/steps"):
 		for i, v := range list {
 			p.Steps = append(p.Steps, c.step(v, i, s))

@@ -60,6 +60,7 @@ const (
 	RuleConflict         = "conflict"                // two things that exclude each other
 	RuleUnknown          = "unknown"                 // not an agent that the program may call
 	RuleDepth            = "depth"                   // programs nested too deep
+	RuleMaxItems         = "maxItems"                // more calls or steps than the limit
 	RuleOneOf            = "oneOf"                   // exactly one of two keys has to be there
 	RuleUnsupported      = "unsupported"             // a key that has no function here
 )

@@ -14,8 +14,8 @@ type Outputs func(call string) (output any, ok bool)
 
 // Resolve returns the arguments of a call: its references are replaced by the values that they lead
 // to. A value that is not there is null; within a longer text it is an error with code bad_args.
-// Values that are too large or too many for one call are an error with code too_large. Outputs are
-// used as they are and never searched for references.
+// Values that are too large, too many or nested too deep for one call are an error with code
+// too_large. Outputs are used as they are and never searched for references.
 func (p *Program) Resolve(call *Call, tools Tools, outputs Outputs) (map[string]any, error) {
 	tool, _ := tools.Find(call.Tool)
 	r := resolver{p: p, call: call, outputs: outputs}
@@ -28,7 +28,7 @@ func (p *Program) Resolve(call *Call, tools Tools, outputs Outputs) (map[string]
 			arguments[name] = value
 			continue
 		}
-		arguments[name] = r.value(value)
+		arguments[name] = r.value(value, 1)
 	}
 	return arguments, r.err
 }
@@ -60,10 +60,11 @@ type resolver struct {
 	steps   map[string]any // results of earlier steps that exist, by key
 	calls   []*Call        // of a plan
 	bytes   int            // of the values that references lead to
-	nodes   int            // of these values
+	nodes   int            // of the arguments
 	err     error          // the first one
 
-	rendered int // bytes of the values that became a part of a text
+	deep     bool // a value is nested too deep
+	rendered int  // bytes of the values that became a part of a text
 }
 
 // scope collects what the call can refer to: the same names as when the program was compiled.
@@ -88,23 +89,25 @@ func (r *resolver) scope() {
 	}
 }
 
-func (r *resolver) value(v any) any {
+// value resolves a value that is nested in the arguments.
+func (r *resolver) value(v any, depth int) any {
+	r.nodes++
 	switch v := v.(type) {
 	case string:
 		if r.p.Kind == KindPlan {
-			return r.reference(v)
+			return r.reference(v, depth)
 		}
-		return r.template(v)
+		return r.template(v, depth)
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = r.value(item)
+			out[i] = r.value(item, depth+1)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = r.value(item)
+			out[key] = r.value(item, depth+1)
 		}
 		return out
 	default:
@@ -113,7 +116,7 @@ func (r *resolver) value(v any) any {
 }
 
 // reference resolves a text of a plan.
-func (r *resolver) reference(text string) any {
+func (r *resolver) reference(text string, depth int) any {
 	if isEscaped(text) {
 		return text[1:]
 	}
@@ -133,18 +136,18 @@ func (r *resolver) reference(text string) any {
 		return nil
 	}
 	value, _ := lookup(output, ref.path)
-	return r.counted(value)
+	return r.counted(value, depth)
 }
 
 // template resolves a text of an orchestration.
-func (r *resolver) template(text string) any {
+func (r *resolver) template(text string, depth int) any {
 	t, err := parseTemplate(text, maxReferences)
 	if err != nil { // the compiler has refused such a plan
 		return nil
 	}
 	if path, ok := t.whole(); ok {
 		value, _ := r.path(path)
-		return r.counted(value)
+		return r.counted(value, depth)
 	}
 	parts, size := make([]any, 0, len(t)), 0
 	for _, f := range t {
@@ -158,7 +161,7 @@ func (r *resolver) template(text string) any {
 		if !ok {
 			r.fail(f.path)
 		}
-		parts = append(parts, r.counted(value))
+		parts = append(parts, r.counted(value, 0))
 		if r.rendered += r.bytes - before; r.rendered > maxRendered {
 			r.tooLarge()
 		}
@@ -200,16 +203,28 @@ func (r *resolver) path(path []string) (value any, ok bool) {
 }
 
 // Bounds of the values that the references of one call lead to, in bytes: it may refer to a large
-// output thousands of times. They have at most events.MaxNodes values in all, as every output has.
+// output thousands of times.
 const (
 	maxResolved = 64 << 20 // the largest output that a manifest can allow
 	maxRendered = 16 << 20 // within texts, which are copies
 )
 
-// counted returns a value that a reference leads to, null if the arguments become too large.
-func (r *resolver) counted(value any) any {
-	if r.count(value); r.bytes > maxResolved || r.nodes > events.MaxNodes {
+// maxArguments bounds the values of the arguments of one call, which an event has to hold.
+const maxArguments = events.MaxNodes - 1000
+
+// counted returns a value that a reference leads to and that is nested in the arguments, null if the
+// arguments become too large.
+func (r *resolver) counted(value any, depth int) any {
+	if r.count(value, depth); r.bytes > maxResolved || r.nodes > maxArguments {
 		r.tooLarge()
+		return nil
+	}
+	if r.deep {
+		r.deep = false
+		if r.err == nil {
+			r.err = &events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
+				"step %s: with the values that its references lead to, its arguments are nested more than %d deep: refer to less", r.call.ID, events.MaxDataDepth)}
+		}
 		return nil
 	}
 	return value
@@ -219,12 +234,12 @@ func (r *resolver) tooLarge() {
 	if r.err == nil {
 		r.err = &events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
 			"step %s: the values that its references lead to have more than %d MiB (%d MiB within texts) or %d values in all: refer to less",
-			r.call.ID, maxResolved>>20, maxRendered>>20, events.MaxNodes)}
+			r.call.ID, maxResolved>>20, maxRendered>>20, maxArguments)}
 	}
 }
 
-func (r *resolver) count(value any) {
-	if r.nodes++; r.bytes > maxResolved || r.nodes > events.MaxNodes {
+func (r *resolver) count(value any, depth int) {
+	if r.nodes++; r.bytes > maxResolved || r.nodes > maxArguments {
 		return
 	}
 	switch v := value.(type) {
@@ -233,13 +248,15 @@ func (r *resolver) count(value any) {
 	case json.Number:
 		r.bytes += len(v)
 	case []any:
+		r.deep = r.deep || depth >= events.MaxDataDepth
 		for _, item := range v {
-			r.count(item)
+			r.count(item, depth+1)
 		}
 	case map[string]any:
+		r.deep = r.deep || depth >= events.MaxDataDepth
 		for key, item := range v {
 			r.bytes += len(key)
-			r.count(item)
+			r.count(item, depth+1)
 		}
 	}
 }

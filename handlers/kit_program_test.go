@@ -57,7 +57,12 @@ func loadPrograms(t *testing.T, manifest string) *bindings.Set {
 
 func newProgramKit(t *testing.T, funcs map[string]toolFunc) *programKit {
 	t.Helper()
-	set := loadPrograms(t, programWorkflow)
+	return newProgramKitOf(t, programWorkflow, funcs)
+}
+
+func newProgramKitOf(t *testing.T, manifest string, funcs map[string]toolFunc) *programKit {
+	t.Helper()
+	set := loadPrograms(t, manifest)
 	k := &programKit{kit: newKit(t, nil)}
 	k.Bindings = func() *bindings.Set { return set }
 	k.Tool = func(b *bindings.Binding) (tools.Invoker, error) {

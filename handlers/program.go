@@ -40,6 +40,11 @@ type programRun struct {
 	view     stateView
 	panicked atomic.Bool     // the tool of a call has panicked
 	traced   context.Context //nolint:containedctx // of the program: its span gets the states
+
+	used *usage // by the turn
+	// shown is set for a program that was literally in one that a person has approved.
+	shown bool
+
 	// inPlanned is set for a program inside of one that a planner has written: it is not planned again.
 	inPlanned bool
 
@@ -71,6 +76,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	r.OnWait(clock.Pause)
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
 	p.cancelReason = sync.OnceValue(func() string { return h.cancelReason(t, d.Turn) })
+	p.used = usageOf(d.Turn)
 	begun := time.Now()
 	p.enterState(clock, stateInit, "", "")
 	out, stopped := p.outcome(p.runStored(clock))
@@ -100,6 +106,9 @@ func (p *programRun) runStored(ctx context.Context) error {
 		return err
 	}
 	p.runner = p.newRunner(stored)
+	if p.own == p.turn {
+		p.used.setLimit(stored.Limits)
+	}
 	p.enterState(ctx, stateValidated, "planner_finished", "")
 	if p.runner.Ends, err = p.endsBefore(stored); err != nil {
 		return err
@@ -140,6 +149,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.h.addStored(p.own.Key.App, len(event))
 		p.turn.newest.note(stored.Seq)
 		p.own.Hit(failpoint.AfterProgram)
 		record = &stored
@@ -348,20 +358,41 @@ func (p *programRun) startedEvent(compiled *flow.Program) ([]byte, error) {
 		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: t.Workflow,
 		Payload: program.Payload(compiled),
 	}
+	if _, err := events.Decode(data); err != nil { // as the next owner does
+		return nil, unstorableProgram(err)
+	}
 	stored, err := p.h.shrink(p.lease(), p.turn.m.tools, t.Key, events.RecordProgram, data, data)
 	if err != nil {
 		return nil, err
 	}
 	if e.ProgramData = events.JSONOf(stored); len(data) != len(e.ProgramData) { // in a blob: what is drawn has to fit as well
-		for i := range e.Payload.Steps {
-			e.Payload.Steps[i].Arguments = map[string]any{}
-		}
+		omitArguments(e)
 	}
 	event, err := events.Encode(events.KindPlanStarted, e, p.h.Now())
-	if err != nil {
-		return nil, fmt.Errorf("encode the program: %w", err)
+	if err == nil {
+		return event, nil
+	}
+	omitArguments(e) // the program and what is drawn of it may have too many values together
+	if event, err = events.Encode(events.KindPlanStarted, e, p.h.Now()); err != nil {
+		return nil, unstorableProgram(err)
 	}
 	return event, nil
+}
+
+// omitArguments leaves out what is only for those who draw the program.
+func omitArguments(e *events.PlanStarted) {
+	for i := range e.Payload.Steps {
+		e.Payload.Steps[i].Arguments = map[string]any{}
+	}
+}
+
+// unstorableProgram is why a program ends that is valid and that no record can hold.
+func unstorableProgram(err error) error {
+	what := err.Error()
+	if syntax, ok := errors.AsType[*events.SyntaxError](err); ok {
+		what = syntax.Reason
+	}
+	return &events.Error{Code: events.CodeTooLarge, Op: "program", Msg: "the program cannot be stored: " + what, Err: err}
 }
 
 // decodeStarted returns the program of a record.

@@ -116,10 +116,10 @@ func (p *programRun) ownCall(s *step) (end program.End, ended bool, err error) {
 	return end, true, err
 }
 
-// isPrompt reports whether the arguments of a program are a prompt for its planner.
+// isPrompt reports whether the arguments of a program are a prompt for its planner, and not a plan with a key of that name.
 func isPrompt(args map[string]any) bool {
 	text, _ := args["prompt"].(string)
-	return strings.TrimSpace(text) != ""
+	return strings.TrimSpace(text) != "" && args["type"] == nil
 }
 
 // prompt asks an agent once.
@@ -130,6 +130,7 @@ func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (j
 	call.Trace = s.traceparent()
 	r.Put(call)
 	out := p.h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(s.Binding, s.Tool), Hosts: s.run})
+	run.Scrub(call.Secrets, &out)
 	switch {
 	case out.Stopped != nil:
 		return nil, out.Stopped
@@ -204,11 +205,18 @@ func (p *programRun) storeResult(out *engine.Outcome) error {
 	if err != nil {
 		return err
 	}
-	event, err := events.Encode(events.KindPlanFinished, &events.PlanFinished{
+	e := &events.PlanFinished{
 		Kind: events.KindPlanFinished, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: t.Workflow,
 		Status: out.Status, Success: out.Success, Content: out.Content, Payload: payload, Code: out.Code, DurationMS: out.Duration.Milliseconds(),
-	}, p.h.Now())
+	}
+	event, err := events.Encode(events.KindPlanFinished, e, p.h.Now())
+	if err != nil { // many results, each of which fits into an event
+		if e.Payload, err = p.h.outside(p.lease(), p.turn.m.tools, t.Key, events.RecordResult, out.Payload); err != nil {
+			return err
+		}
+		event, err = events.Encode(events.KindPlanFinished, e, p.h.Now())
+	}
 	if err != nil {
 		return fmt.Errorf("encode the result of the program: %w", err)
 	}
@@ -222,9 +230,10 @@ const approveComponent = "PlanApproval"
 // opApprove is the operation in the error of a program that was not approved.
 const opApprove = "approve"
 
-// approve asks a person whether the program may run. A program without calls does nothing that could be approved.
+// approve asks a person whether the program may run, unless it was a part of a program that was approved. A program without calls does
+// nothing that could be approved.
 func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
-	if !p.own.Binding.Program.Approve || p.own != p.turn || len(stored.Calls()) == 0 {
+	if !p.own.Binding.Program.Approve || p.shown || len(stored.Calls()) == 0 {
 		return nil
 	}
 	s := p.newOwnCall(events.StepApprove, p.own.Binding)
@@ -256,7 +265,7 @@ func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
 	switch {
 	case err != nil:
 		return err
-	case answer.Approved == nil || *answer.Approved:
+	case answer.Approved != nil && *answer.Approved:
 		return nil
 	}
 	text := "The program was not approved"

@@ -134,6 +134,9 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 			s.args = object
 		}
 	}
+	if before == nil || before.Called == nil {
+		refused = p.used.admit(s, refused)
+	}
 	entry, err := p.storeCall(s)
 	if refused == nil && run.Unstorable(err) {
 		refused, s.args = tooLarge("arguments", err), nil
@@ -163,10 +166,12 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 // storeCall stores the tool_call of a step, or returns what an earlier owner has stored of it.
 func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error) {
 	if s.args == nil {
-		s.args = map[string]any{}
+		s.args, s.argsJSON = map[string]any{}, nil
 	}
-	if s.argsJSON, err = events.Canonicalize(s.args, 0); err != nil {
-		return entry, err
+	if s.argsJSON == nil {
+		if s.argsJSON, err = events.Canonicalize(s.args, 0); err != nil {
+			return entry, err
+		}
 	}
 	event, err := p.h.callEvent(p.turn.m.tools, s.turn, nil)
 	if err != nil {
@@ -179,6 +184,9 @@ func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error)
 				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool))
 		},
 	})
+	if err == nil && entry.Called == nil {
+		p.h.addStored(s.Key.App, len(event))
+	}
 	p.turn.newest.note(entry.Seq)
 	if entry.Response != nil {
 		p.turn.newest.note(entry.Response.Seq)
@@ -245,6 +253,7 @@ func stopOf(why error) (coded *events.Error, ends bool) {
 
 // end stores the response of a step and returns the end that counts.
 func (p *programRun) end(s *step, out engine.Outcome) (program.End, error) {
+	p.used.admitResult(s, &out)
 	for {
 		write, done := p.writing()
 		response, err := p.storeEnd(write, s, out)
@@ -380,8 +389,11 @@ func damagedBy(err error) error {
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	inner := &programRun{
 		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, p.depth()+1), steps: map[string]*step{},
-		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason,
+		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason, used: p.used,
 	}
+	_, literal := s.call.Arguments["plan"].(map[string]any)
+	inner.shown = literal && (p.shown || p.own.Binding.Program.Approve)
+	inner.compiler.Limits.Calls = min(inner.compiler.Limits.WithDefaults().Calls, max(1, p.used.left()))
 	clock := program.NewClock(ctx, s.Binding.Timeout)
 	defer clock.End()
 	s.run.OnWait(clock.Pause)

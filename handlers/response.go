@@ -105,6 +105,11 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 		nameArtifact(r, result, out.Skill)
 	}
 	r.Payload, err = h.shrink(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload, out.Payload)
+	if t.Binding.Program != nil && err == nil {
+		if _, refused := events.AppendToolResponse(nil, r, h.Now()); refused != nil { // many results, each of which fits into an event
+			r.Payload, err = h.outside(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload)
+		}
+	}
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
@@ -271,12 +276,17 @@ func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind s
 	if h.Blobs.Inline(len(data)) {
 		return value, nil
 	}
-	if kind != events.KindToolCall { // arguments were counted with their message
+	return h.outside(lease, tools, key, kind, data)
+}
+
+// outside makes a blob of a payload that a record cannot hold.
+func (h *Handlers) outside(lease, tools context.Context, key subjects.Key, kind string, data []byte) (any, error) {
+	if kind != events.KindToolCall || key.Call != subjects.SingleCall { // the arguments of a turn were counted with its message
 		h.addStored(key.App, len(data))
 	}
 	ctx, done := store.Context(lease, tools)
 	defer done()
-	return h.Blobs.Shrink(ctx, key, kind, value, data)
+	return h.Blobs.Shrink(ctx, key, kind, nil, data)
 }
 
 // reason is the text of an error for a response.

@@ -17,7 +17,7 @@ type Compiler struct {
 	Agent   string            // of the turn
 	Tools   *Tools            // of its steps
 	Depth   int               // of its programs: 1 (or 0) in a turn, one more for each program around it
-	Limits  flow.Limits       // of the manifest; a program around it leaves fewer calls
+	Limits  flow.Limits       // of the manifest; a program around it leaves fewer calls than these
 }
 
 // NewCompiler returns the compiler of a tool that runs programs. Describe may be nil.
@@ -38,14 +38,14 @@ func (c *Compiler) Options(planned bool) flow.Options {
 //
 // The data of a plan is the plan itself, {"plan": plan} or {"prompt": text}; of an orchestration its request. The
 // error is a [*flow.Refused], or an [events.Error] with code guardrail: the tool is disabled, or the program is too
-// deep only because of the programs around it.
+// deep or has too many calls only because of the programs around it.
 func (c *Compiler) Compile(data any) (*flow.Program, *flow.Request, error) {
 	if !c.Binding.Program.Enabled {
 		return nil, nil, &events.Error{Code: events.CodeGuardrail, Msg: "tool " + c.Binding.Tool + " is disabled: its manifest has enabled: false"}
 	}
 	p, ask, err := c.compile(data, c.Options(false))
-	if TooDeep(err) && c.Depth > 1 {
-		if _, _, own := c.compile(data, flow.Options{Tools: c.Tools, Limits: c.Limits, Depth: 1}); !TooDeep(own) {
+	if overLimit(err) && c.Depth > 1 {
+		if _, _, own := c.compile(data, flow.Options{Tools: c.Tools, Limits: LimitsOf(c.Binding), Depth: 1}); !overLimit(own) {
 			err = &events.Error{Code: events.CodeGuardrail, Msg: err.Error(), Err: err}
 		}
 	}
@@ -102,9 +102,14 @@ func refusal(kind flow.Kind, reason, path, rule, message string) *flow.Refused {
 }
 
 // TooDeep reports whether programs that are nested too deep are among the reasons of a refusal.
-func TooDeep(err error) bool {
+func TooDeep(err error) bool { return hasRule(err, flow.RuleDepth) }
+
+// overLimit reports whether programs that are nested too deep, or have too many calls, are among the reasons of a refusal.
+func overLimit(err error) bool { return TooDeep(err) || hasRule(err, flow.RuleMaxItems) }
+
+func hasRule(err error, rule string) bool {
 	var refused *flow.Refused
-	return errors.As(err, &refused) && slices.ContainsFunc(refused.Problems, func(p flow.Problem) bool { return p.Rule == flow.RuleDepth })
+	return errors.As(err, &refused) && slices.ContainsFunc(refused.Problems, func(p flow.Problem) bool { return p.Rule == rule })
 }
 
 // Kind returns the kind of the programs.

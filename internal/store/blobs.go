@@ -35,8 +35,7 @@ func maxData(nc *nats.Conn) int {
 type BlobStore interface {
 	// Inline reports whether a payload of so many bytes stays in its record.
 	Inline(size int) bool
-	// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over
-	// the limit. It tries until ctx ends, except for what the bucket refuses:
+	// Shrink stores the JSON of value, and returns the [events.Blob] that a record holds instead. It tries until ctx ends, except for what the bucket refuses:
 	// [idempotency.ErrRefused].
 	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
 	// Object returns an object that a record of a kind holds under key, out of its blob if it is
@@ -76,10 +75,7 @@ func (b *Blobs) MaxMessage() int { return maxData(b.nc) }
 func (b *Blobs) Inline(size int) bool { return size <= min(InlineLimit, b.MaxMessage()/2) }
 
 // Shrink implements [BlobStore].
-func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
-	if b.Inline(len(data)) {
-		return value, nil
-	}
+func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, _ any, data []byte) (any, error) {
 	var blob events.Blob
 	err := b.Retries.Until(ctx, b.bucket, key.String(), func() (err error) {
 		blob, err = b.put(ctx, key.String()+"."+kind, data)
