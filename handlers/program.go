@@ -258,17 +258,19 @@ func (p *programRun) Release(call *flow.Call) {
 // Rest implements [program.Steps].
 func (p *programRun) Rest(waiting []*flow.Call) {
 	p.mu.Lock()
-	runs := make([]*run.Run, 0, len(waiting))
-	for _, call := range waiting {
-		if s := p.steps[call.ID]; s != nil {
-			runs = append(runs, s.run)
+	var wait, work []*run.Run
+	for id, s := range p.steps {
+		if slices.ContainsFunc(waiting, func(c *flow.Call) bool { return c.ID == id }) {
+			wait = append(wait, s.run)
+		} else {
+			work = append(work, s.run)
 		}
 	}
 	p.mu.Unlock()
 	if p.view.state == stateDispatching {
 		p.enterState(p.traced, stateAwaiting, "", p.view.step)
 	}
-	p.run.Rest(runs)
+	p.run.Rest(wait, work)
 }
 
 // Work implements [program.Steps].

@@ -54,7 +54,7 @@ func (p *programRun) attended(ctx context.Context, s *step, f func(ctx context.C
 		if s.run.Waits() {
 			waiting = []*run.Run{s.run}
 		}
-		p.run.Rest(waiting)
+		p.run.Rest(waiting, nil)
 		over := false
 		select {
 		case <-done:

@@ -86,8 +86,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer r.calls.Wait()
 	var why error
 	for {
-		waiting := r.waiting()
-		next := r.Program.Next(r.state(waiting))
+		next := r.Program.Next(r.state(r.waiting(nil)))
 		if why == nil && ctx.Err() != nil {
 			why = context.Cause(ctx)
 		}
@@ -109,7 +108,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		default:
 			return nil
 		}
-		if err := r.await(waiting); err != nil && why == nil {
+		if err := r.await(r.waiting(why)); err != nil && why == nil {
 			why = err
 			for _, running := range r.running {
 				running.stop(err)
@@ -118,10 +117,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// waiting returns the calls that wait for people.
-func (r *Runner) waiting() (waiting []*flow.Call) {
+// waiting returns the calls that wait for people. A call that was stopped is about to end: the turn must not be parked for its
+// questions. Why is why the program was stopped, nil if it was not.
+func (r *Runner) waiting(why error) (waiting []*flow.Call) {
 	for _, running := range r.running {
-		if r.Steps.Waits(running.call) {
+		if !running.stopped && !isFinal(why) && r.Steps.Waits(running.call) {
 			waiting = append(waiting, running.call)
 		}
 	}

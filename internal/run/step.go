@@ -45,11 +45,14 @@ func (r *Run) EndStep(step *Run) {
 	r.remove(step)
 }
 
-// Rest reports that the runner has nothing to start, as long as each of the steps in waiting waits for people and the others run.
-// It ends with [Run.Work].
-func (r *Run) Rest(waiting []*Run) {
+// Rest reports that the runner has nothing to start, as long as each of the steps in waiting waits for people and the others, in
+// working, run or are about to end. It ends with [Run.Work].
+func (r *Run) Rest(waiting, working []*Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, step := range working {
+		step.isBusy(true)
+	}
 	for _, step := range waiting {
 		if step.questions.displayed > 0 {
 			step.isBusy(false)
