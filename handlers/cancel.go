@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -33,7 +32,7 @@ func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message)
 	named := *e
 	t, found, err := h.cancelledTurn(m.Held, m, e)
 	if err != nil || !found {
-		for _, id := range callsInID(named.ToolCallID) {
+		for _, id := range query.CallsIn(named.ToolCallID) {
 			for _, turn := range exactTurn(named.TurnID, id) {
 				m.mayHold = append(m.mayHold, turn.key)
 			}
@@ -232,7 +231,7 @@ func (h *Handlers) cancelledTurn(ctx context.Context, m *message, e *events.Canc
 // turnOfCall returns the turn that the tool_call_id of a cancel means, and whether that is certain: it was claimed, or the
 // cancel may be earlier than its turn.
 func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *namedTurn, certain bool, err error) {
-	ids := callsInID(e.ToolCallID)
+	ids := query.CallsIn(e.ToolCallID)
 	if len(ids) == 1 && (e.Run != "" || !qualified(ids[0])) {
 		if exact := exactTurn(e.TurnID, ids[0]); len(exact) > 0 {
 			return &exact[0], true, nil
@@ -258,21 +257,6 @@ func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *nam
 		}
 	}
 	return named, false, nil
-}
-
-// callsInID returns the ids of the calls of turns that a tool_call_id may be or hold. Turn keys may look like the ids of questions
-// and steps.
-func callsInID(id string) []string {
-	ids := []string{id}
-	if call, _, ok := events.ParseQuestionID(id); ok {
-		ids = append(ids, call)
-	}
-	for _, of := range slices.Clone(ids) {
-		for call := range events.StepIDs(of) {
-			ids = append(ids, call)
-		}
-	}
-	return ids
 }
 
 // exactTurn returns the turn whose key is in the id of a call; none if a turn with that key has another id.
@@ -315,18 +299,30 @@ func (h *Handlers) turnsOfReusedKey(ctx context.Context, e *events.Cancel, callI
 }
 
 // turnsOfRuns returns the turns with run ids that have an id, for a cancel that names no run. Where a chat has too many
-// turns to look at, those that have asked the question of the id are left.
+// turns to look at, those that have called the step of the id, or asked its question, are left.
 func (h *Handlers) turnsOfRuns(ctx context.Context, e *events.Cancel, callID string) ([]namedTurn, error) {
 	if e.Run != "" {
 		return nil, nil
 	}
-	_, ask, question := events.ParseQuestionID(e.ToolCallID)
-	ref := query.RefTo(e.TurnID, callID, ask)
-	keys, err := h.index(e.App).Claimed(ctx, ref)
-	if errors.Is(err, idempotency.ErrTooMany) && question {
-		if keys, err = h.index(e.App).Asking(ctx, ref); err == nil && len(keys) == 0 {
+	keys, err := h.index(e.App).Claimed(ctx, query.RefTo(e.TurnID, callID, ""))
+	if errors.Is(err, idempotency.ErrTooMany) {
+		for _, ref := range query.RefsIn(e.TurnID, e.ToolCallID, callID) {
+			switch {
+			case ref.Ask != subjects.Token(""):
+				keys, err = h.index(e.App).Asking(ctx, ref)
+			case ref.Step != "":
+				keys, err = h.index(e.App).Called(ctx, ref)
+			default:
+				continue
+			}
+			if err != nil || len(keys) > 0 {
+				break
+			}
 			err = idempotency.ErrTooMany
 		}
+	}
+	for i := range keys {
+		keys[i] = keys[i].OfTurn()
 	}
 	return turnsFound(e, keys, callID, err)
 }

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,34 @@ func TestCancelByAnIDOfATurnWithARunThatItDoesNotNameCancelsThatTurn(t *testing.
 			require.NoError(t, err)
 			require.NoError(t, body.As(&e))
 			require.Equal(t, "run-1", e.RunID)
+		})
+	}
+}
+
+// Where a chat has too many turns to look at, those with such a step or question are left.
+func TestCancelByAnIDOfAStepFindsItsTurnAmongTooManyTurns(t *testing.T) {
+	t.Parallel()
+	for suffix, filter := range map[string]string{
+		"#1": "e.app.chat.*.s_1.tool_call", "#1/sure": "e.app.chat.*.s_1.ask.sure", "#1#0/1": "e.app.chat.*.s_1=230.ask.1", "#~approve/1": "e.app.chat.*.approve.ask.1",
+	} {
+		t.Run(suffix, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			id := events.TurnID{App: "app", Chat: "chat", Run: "run-1", Turn: "turn"}
+			other := k.asker("turn", "")
+			key := k.claims(other, 9, subjects.TurnKey("app", "chat", "run-1", "turn"), id)
+			k.lists(func(of string) ([]subjects.Record, error) {
+				switch {
+				case of == filter:
+					return []subjects.Record{{Key: other.key}, {Key: key.WithCall("s_1")}}, nil
+				case strings.HasPrefix(of, "e.app.chat.*.0."):
+					return nil, idempotency.ErrTooMany
+				}
+				return nil, nil
+			})
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", events.CallID(id, key.Turn)+suffix).Message).Do)
+			k.requireCancelled(true, key)
+			k.requireCancelled(false, other.key)
 		})
 	}
 }

@@ -12,5 +12,5 @@
 //
 // main.go has the command. publish.go publishes files, which input.go splits into events. answer.go answers questions;
 // without a worker, with what answer_without_worker.go reads in the journal. cancel.go requests the end of a turn;
-// cancel_warning.go finds out whether it is claimed. print.go prints receipts and outcomes. example.go prints turns.
+// cancel_warning.go finds out whether it is claimed, and which turn an id means. print.go prints receipts and outcomes. example.go prints turns.
 package main

@@ -5,7 +5,7 @@
 //	turnctl tools              callable tools: ls, pin
 //	turnctl call TOOL JSON     try one tool
 //	turnctl plan check FILE    what a worker would do with a plan or an orchestration
-//	turnctl show CHAT TURN     all records of one turn
+//	turnctl show CHAT TURN     all records of one turn, and the steps of a program
 //	turnctl ls                 the newest turns
 //	turnctl questions          open questions to people: ls, show, expire, cancel
 //	turnctl dead               messages that no worker could handle: ls, show, redrive, drop
@@ -35,7 +35,8 @@
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
 //     plan.go (plan check).
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
-//     show.go with turn_report.go (a turn as read from the journal), show_text.go and show_not_found.go. repair.go.
+//     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
+//     show_text.go, show_steps.go (the steps of a program) and show_not_found.go. repair.go.
 //   - Questions: questions.go with question_report.go (a question as read from the journal), questions_find.go (by its id),
 //     questions_ls.go, questions_show.go, questions_end.go (expire and cancel).
 //   - Dead letters: dead.go (reads them), dead_ls.go, dead_show.go, dead_redrive.go (redrive and drop).

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/api"
@@ -92,6 +93,11 @@ func (l questions) find(call, id string) *question {
 		}
 	}
 	return nil
+}
+
+// has reports whether one of the questions has an id.
+func (l questions) has(toolCallID string) bool {
+	return slices.ContainsFunc(l, func(q question) bool { return q.ToolCallID == toolCallID })
 }
 
 // decided notes the state of a readable question, and when it was decided.

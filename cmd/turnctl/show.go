@@ -16,8 +16,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A turn is found by its ids or by its journal key (key) and read as a whole (turnReport); show_text.go prints it,
-// and show_not_found.go explains why there is none.
+// A turn is found by its ids, by the tool_call_id of an event of it (show_find.go) or by its journal key (key) and read as a
+// whole (turnReport); show_text.go prints it, and show_not_found.go explains why there is none.
 
 func (a *app) show() *cobra.Command {
 	var cfg config.Turnctl
@@ -25,12 +25,16 @@ func (a *app) show() *cobra.Command {
 	var raw string
 	var payload bool
 	c := a.command(&cobra.Command{
-		Use:   "show CHAT TURN",
+		Use:   "show CHAT TURN|TOOL_CALL_ID",
 		Short: "Show all records of one turn",
 		Long: `Show reads the journal of a turn directly from the server: it works without any worker. It prints the
 state (unclaimed, running, parked, ended), every record with its time, owner, epoch and lease, the size
 of the arguments, and the response. Arguments and results are shown with --payload only, private records
 never.
+
+Of a program (a plan or an orchestration) it also prints the steps in the order of the program: when each
+was called, how it ended, and which answer it waits for. The tool_call_id of a step or question, for
+example turn-7#1 or turn-7#1/approval, selects the step whose call and response are printed.
 
 If a turn key was used again with other data (on_key_reuse: run), that turn has a separate journal key,
 which show prints and --key takes.
@@ -38,6 +42,7 @@ which show prints and --key takes.
 Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 		Example: `  turnctl show chat-42 turn-7
   turnctl show chat-42 turn-7 --app acme --run 3 --payload
+  turnctl show chat-42 turn-7#1 --payload
   turnctl show --key acme.chat-42.f0123456789abcdef-0-turn-7.0`,
 		Args: cli.Arguments(0, 2, "a turn"),
 	}, &cfg, func(ctx context.Context, args []string) error {
@@ -62,6 +67,9 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 			return err
 		}
 		l, err := s.turnReport(ctx, key, payload)
+		if errors.Is(err, errNoRecord) && raw == "" {
+			l, err = s.byCallID(ctx, turn, payload)
+		}
 		if errors.Is(err, errNoRecord) {
 			return s.missing(ctx, key, turn)
 		}

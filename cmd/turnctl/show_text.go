@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 )
 
-// The text of a turn report: the state as a sentence (meaning), the facts, the records in order, and then the call, the
-// questions and the response. All ids and values come from outside and are cleaned before they are printed.
+// The text of a turn report: the state as a sentence (meaning), the facts, the steps of a program (show_steps.go), the records
+// in order, and then the call, the questions and the response. All ids and values come from outside and are cleaned before they are printed.
 
 // meaning explains the state in a sentence.
 func (l *turnReport) meaning() string {
@@ -75,6 +75,7 @@ func (l *turnReport) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n\n", wrap(string(l.State)+": "+clean(l.Meaning, 500), 0))
 	table(w, 2, l.facts(), 1)
 	fmt.Fprintln(w)
+	l.stepsText(w)
 	l.recordsText(w)
 	l.callText(w)
 	l.questionsText(w)
@@ -121,6 +122,9 @@ func (l *turnReport) recordsText(w io.Writer) {
 		if r.ID != "" {
 			kind += "." + id(r.ID)
 		}
+		if r.Step != "" {
+			kind = "#" + id(r.Step) + " " + kind
+		}
 		rows = append(rows, []string{
 			strconv.FormatUint(r.Seq, 10), stamp(r.Time), fmt.Sprintf("+%.1f ms", r.AfterMS), kind, id(r.Owner),
 			strconv.Itoa(r.Epoch), r.details(),
@@ -156,12 +160,13 @@ func (r *recordFact) details() string {
 }
 
 func (l *turnReport) callText(w io.Writer) {
-	if l.Call == nil {
+	of, call, _ := l.shown()
+	if call == nil {
 		return
 	}
-	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural.Of(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
-	valueText(w, l.Call.Args)
-	l.fetchText(w, l.Call.Args, l.Call.ArgsBlob)
+	fmt.Fprintf(w, "\ncall%s: arguments of %s%s\n", of, plural.Of(call.ArgsBytes, "byte"), inBlob(call.ArgsBlob))
+	valueText(w, call.Args)
+	l.fetchText(w, call.Args, call.ArgsBlob)
 }
 
 // fetchText names the command that fetches a value which is shown as a reference.
@@ -187,19 +192,23 @@ func (l *turnReport) questionsText(w io.Writer) {
 }
 
 func (l *turnReport) responseText(w io.Writer) {
-	r := l.Response
+	of, _, r := l.shown()
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nresponse: %s", clean(r.Status, 40))
+	fmt.Fprintf(w, "\nresponse%s: %s", of, clean(r.Status, 40))
 	if r.Code != "" {
 		fmt.Fprintf(w, " %s", clean(string(r.Code), 40))
 	}
 	if r.Status == "ok" && !r.Success {
 		fmt.Fprint(w, " without success")
 	}
-	fmt.Fprintf(w, ", %s, tool %d ms, claim to end %.1f ms, payload of %s%s\n",
-		plural.Of(r.Attempts, "attempt"), r.DurationMS, r.TotalMS, plural.Of(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
+	since := "claim"
+	if of != "" {
+		since = "call"
+	}
+	fmt.Fprintf(w, ", %s, tool %d ms, %s to end %.1f ms, payload of %s%s\n",
+		plural.Of(r.Attempts, "attempt"), r.DurationMS, since, r.TotalMS, plural.Of(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
 	if r.Content != "" {
 		fmt.Fprintln(w, wrap(clean(r.Content, 400), 2))
 	}

@@ -50,6 +50,8 @@ type turnReport struct {
 	Trace        string          `json:"traceparent,omitempty"`
 	Reuses       []string        `json:"reuses,omitempty"` // keys of turns that reused its turn key with other data
 	Call         *callFacts      `json:"call"`
+	Steps        []stepFact      `json:"steps,omitempty"`     // of a program, in its order
+	Step         string          `json:"step,omitempty"`      // the one whose id was given
 	Questions    questions       `json:"questions,omitempty"` // of the tool to people, in order
 	Woken        bool            `json:"woken,omitempty"`     // parked, and its answer is stored
 	Response     *answerFacts    `json:"response"`
@@ -88,6 +90,7 @@ type recordFact struct {
 	AfterMS float64   `json:"after_ms"` // since the first record
 	Kind    string    `json:"kind"`
 	ID      string    `json:"id,omitempty"`
+	Step    string    `json:"step,omitempty"` // of a program: the step that it is of
 	Private bool      `json:"private,omitempty"`
 	Owner   string    `json:"owner,omitempty"`
 	Epoch   int       `json:"epoch,omitempty"`
@@ -128,6 +131,7 @@ func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
 		l.Records = append(l.Records, fact)
 	}
 	l.Woken = l.State == query.Parked && !t.Parked()
+	l.Steps = newSteps(query.ProgramOf(t), payload)
 	return l
 }
 
@@ -148,7 +152,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 		Binding: m.Digest, Trace: m.Trace, Bytes: len(r.Data),
 	}
 	if k, ok := subjects.ParseKey(r.Key); ok {
-		f.Kind, f.ID, f.Private = k.Kind, k.ID, k.Private
+		f.Kind, f.ID, f.Private, f.Step = k.Kind, k.ID, k.Private, query.StepID(k.Key)
 	} else {
 		f.Error = "its key is not a journal key"
 	}
@@ -173,12 +177,16 @@ func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool
 	}
 	l.identify(call.AppID, call.ChatID, call.RunID, call.Turn)
 	l.Workflow, l.Agent, l.Tool, l.ToolCallID = call.WorkflowName, call.Agent, call.ToolName, call.ToolCallID
+	l.Call = newCallFacts(&call, payload)
+}
+
+func newCallFacts(call *events.ToolCall, payload bool) *callFacts {
 	facts := &callFacts{}
 	facts.ArgsBytes, facts.ArgsBlob, facts.Args = size(call.Payload.ToolArgs)
 	if !payload {
 		facts.Args = nil
 	}
-	l.Call = facts
+	return facts
 }
 
 // respond adds the tool_response record.
@@ -188,18 +196,23 @@ func (l *turnReport) respond(t *idempotency.Turn, r *idempotency.Record, fact *r
 		return
 	}
 	l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
+	l.Response = newAnswerFacts(&e, t.Claim, r, payload)
+}
+
+// newAnswerFacts reads a response and the tool_call that it ends, which may be nil.
+func newAnswerFacts(e *events.ToolResponse, called, r *idempotency.Record, payload bool) *answerFacts {
 	facts := &answerFacts{
 		Status: e.Status, Success: e.Success, Code: e.Code, Content: e.Content, Attempts: e.Attempts,
 		DurationMS: e.DurationMS, ContextKeys: e.ContextKeys,
 	}
-	if t.Claim != nil {
-		facts.TotalMS = milliseconds(r.Time.Sub(t.Claim.Time))
+	if called != nil {
+		facts.TotalMS = milliseconds(r.Time.Sub(called.Time))
 	}
 	facts.PayloadBytes, facts.PayloadBlob, facts.Payload = size(e.Payload)
 	if !payload {
 		facts.Payload = nil
 	}
-	l.Response = facts
+	return facts
 }
 
 // cancel adds the cancel record, which may be the only one with ids.

@@ -54,6 +54,31 @@ func (r *Ref) Refs() []*Ref {
 	return all
 }
 
+// CallsIn returns the ids of the calls of turns that a tool_call_id may be or hold: of a call, a step or a question. Turn keys may
+// contain what separates them, so there may be several; the whole id is the first.
+func CallsIn(toolCallID string) []string {
+	ids := []string{toolCallID}
+	if call, _, ok := events.ParseQuestionID(toolCallID); ok {
+		ids = append(ids, call)
+	}
+	for _, of := range slices.Clone(ids) {
+		for call := range events.StepIDs(of) {
+			ids = append(ids, call)
+		}
+	}
+	return ids
+}
+
+// RefsIn returns the references that a tool_call_id may be or hold to a call with an id, which is one of [CallsIn]: to the call itself
+// or to a step of it, and to a question if the id is of one.
+func RefsIn(of events.TurnID, toolCallID, callID string) []*Ref {
+	refs := RefTo(of, toolCallID, "").Refs()
+	if call, ask, ok := events.ParseQuestionID(toolCallID); ok {
+		refs = append(refs, RefTo(of, call, ask).Refs()...)
+	}
+	return slices.DeleteFunc(refs, func(r *Ref) bool { return r.Call != callID })
+}
+
 // Exact returns the key that the id leads to without a search, and the turn key in the id; ok is false if a turn under
 // that key has another id. There may be no such turn.
 func (r *Ref) Exact() (key subjects.Key, turn string, ok bool) {
@@ -162,6 +187,11 @@ func (list Lister) Search(ctx context.Context, r *Ref, filter func(calls subject
 // Asking returns the calls of the chat that have the id and have asked the question.
 func (list Lister) Asking(ctx context.Context, r *Ref) ([]subjects.Key, error) {
 	return keysOf(list.Search(ctx, r, r.Questions))
+}
+
+// Called returns the calls of the chat that have the id and were called: calls of turns, or steps of programs.
+func (list Lister) Called(ctx context.Context, r *Ref) ([]subjects.Key, error) {
+	return keysOf(list.Search(ctx, r, func(calls subjects.Key) string { return calls.Public(events.RecordCall) }))
 }
 
 // Claimed returns the calls of the chat that have the id and were claimed.

@@ -144,7 +144,19 @@ func StepOf(t *idempotency.Turn, c *idempotency.Call) api.Step {
 
 // stepID returns the id of a step in its program, as far as it is known.
 func stepID(c *idempotency.Call) string {
-	switch c.Key.Call {
+	if _, ok := subjects.StepOfCall(c.Key.Call); !ok && c.Called != nil { // its id is long
+		if e, err := events.ReadCall(c.Called.Data); err == nil && e.Step != "" {
+			return e.Step
+		}
+	}
+	return StepID(c.Key)
+}
+
+// StepID returns the id of a step in its program by its key, or its call token if that does not hold the id; "" for the turn's own call.
+func StepID(key subjects.Key) string {
+	switch key.Call {
+	case subjects.SingleCall:
+		return ""
 	case subjects.PlanCall:
 		return events.StepPlan
 	case subjects.RespondCall:
@@ -152,13 +164,8 @@ func stepID(c *idempotency.Call) string {
 	case subjects.ApproveCall:
 		return events.StepApprove
 	}
-	if id, ok := subjects.StepOfCall(c.Key.Call); ok {
+	if id, ok := subjects.StepOfCall(key.Call); ok {
 		return id
 	}
-	if c.Called != nil { // its id is long
-		if e, err := events.ReadCall(c.Called.Data); err == nil {
-			return e.Step
-		}
-	}
-	return c.Key.Call
+	return key.Call
 }

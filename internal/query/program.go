@@ -1,0 +1,142 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// The program of a turn as a tree: the steps in the order of the program, with what the journal has of each.
+
+// States of steps of a program that were not called.
+const (
+	StepPending api.StepState = "pending"
+	StepSkipped api.StepState = "skipped" // and the turn has ended
+)
+
+// ProgramStep is a step of a program: a call, or a group of calls that run at the same time.
+type ProgramStep struct {
+	api.Step                   // of a group: its id and state
+	Record   *idempotency.Call // nil for a group, and a step that was not called
+	Needs    []string          // calls that its arguments refer to
+	Merge    string            // of a group: how its value is made, "" for a call
+	Steps    []ProgramStep     // the calls of a group, or of the program that the step runs
+}
+
+// ProgramOf returns the steps of the program of a turn in the order of the program, nil for a turn that is one call. Calls that
+// oneturn makes for the program are steps of it. A program that cannot be read has the steps that were called.
+func ProgramOf(t *idempotency.Turn) []ProgramStep {
+	left := map[string]*idempotency.Call{} // by the call token
+	for _, c := range t.Steps() {
+		left[c.Key.Call] = c
+	}
+	p := &programTree{turn: t, left: left}
+	steps := p.steps(&t.Call, "", 1)
+	for _, c := range t.Steps() {
+		if left[c.Key.Call] != nil {
+			steps = append(steps, ProgramStep{Step: StepOf(t, c), Record: c})
+		}
+	}
+	return steps
+}
+
+type programTree struct {
+	turn *idempotency.Turn
+	left map[string]*idempotency.Call // steps that have no place in the tree yet
+}
+
+// steps returns the steps of the program that a call runs.
+func (p *programTree) steps(of *idempotency.Call, prefix string, depth int) []ProgramStep {
+	steps := p.called(prefix+events.StepPlan, prefix+events.StepApprove)
+	if of.Program != nil {
+		if e, err := events.ReadPlanStarted(of.Program.Data); err == nil {
+			steps = append(steps, p.planned(&e.Payload, prefix, depth)...)
+		}
+	}
+	return append(steps, p.called(prefix+events.StepRespond)...)
+}
+
+// called returns the steps with these ids that have a record.
+func (p *programTree) called(ids ...string) (steps []ProgramStep) {
+	for _, id := range ids {
+		if c := p.left[subjects.CallOf(id)]; c != nil {
+			steps = append(steps, p.step(id, 0))
+		}
+	}
+	return steps
+}
+
+// planned returns the steps of a stored program.
+func (p *programTree) planned(plan *events.PlanPayload, prefix string, depth int) []ProgramStep {
+	groupOf := map[string]int{}
+	for i := range plan.Groups {
+		for _, child := range plan.Groups[i].Children {
+			groupOf[child] = i
+		}
+	}
+	var steps []ProgramStep
+	placeOf := map[int]int{} // of groups among the steps
+	for i := range plan.Steps {
+		step := p.step(prefix+plan.Steps[i].Call, depth)
+		step.Tool, step.Needs = plan.Steps[i].ToolName, plan.Steps[i].Needs
+		g, inGroup := groupOf[plan.Steps[i].Call]
+		if !inGroup {
+			steps = append(steps, step)
+			continue
+		}
+		at, began := placeOf[g]
+		if !began {
+			group := &plan.Groups[g]
+			at, placeOf[g] = len(steps), len(steps)
+			steps = append(steps, ProgramStep{Step: api.Step{Call: prefix + group.Call, Depth: depth}, Merge: group.Merge})
+		}
+		steps[at].Steps = append(steps[at].Steps, step)
+	}
+	for i := range steps {
+		if steps[i].Merge != "" {
+			steps[i].State = stateOfGroup(steps[i].Steps)
+		}
+	}
+	return steps
+}
+
+// step returns a call of the program, with the calls of the program that it runs.
+func (p *programTree) step(id string, depth int) ProgramStep {
+	token := subjects.CallOf(id)
+	c := p.left[token]
+	if c == nil {
+		state := StepPending
+		if p.turn.Response != nil {
+			state = StepSkipped
+		}
+		return ProgramStep{Step: api.Step{Call: id, Depth: depth, State: state}}
+	}
+	delete(p.left, token)
+	step := ProgramStep{Step: StepOf(p.turn, c), Record: c}
+	step.Call = id
+	if !strings.Contains(id, "~") { // calls of oneturn run no programs
+		step.Steps = p.steps(c, id+"#", depth+1)
+	}
+	return step
+}
+
+// stateOfGroup returns the state of a group: as long as a call of it runs or waits, so does it.
+func stateOfGroup(calls []ProgramStep) api.StepState {
+	for _, state := range []api.StepState{api.StepRunning, api.StepWaiting} {
+		if slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == state }) {
+			return state
+		}
+	}
+	ended := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == api.StepEnded })
+	switch pending := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == StepPending }); {
+	case pending && ended: // the next call of it is about to start
+		return api.StepRunning
+	case ended:
+		return api.StepEnded
+	}
+	return calls[0].State
+}
