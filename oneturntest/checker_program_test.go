@@ -118,10 +118,10 @@ func (h steps) drop(names ...string) {
 	}
 }
 
-// twoSteps is a plan whose worker died in its second step, an idempotent one.
-func twoSteps(t *testing.T) steps {
+// threeSteps is a plan whose worker died in its second step, an idempotent one.
+func threeSteps(t *testing.T) steps {
 	t.Helper()
-	h := newSteps(t, plan("0", "1"))
+	h := newSteps(t, plan("0", "1", "2"))
 	h.ran("0", "A", 1, "unsafe")
 	h.called("1", "A", 1, "idempotent")
 	h.noteOf("1", "enter", 1)
@@ -130,6 +130,7 @@ func twoSteps(t *testing.T) steps {
 	h.noteOf("1", "enter", 2)
 	h.noteOf("1", "exit", 2)
 	h.ended("1", "B", 2, "")
+	h.ran("2", "B", 2, "replay") // its first run
 	h.respond()
 	h.Journal[len(h.Journal)-1].Meta.Nonce = "B"
 	return h
@@ -198,7 +199,7 @@ func (h steps) continued(step, nonce string, epoch int) {
 
 func TestProgramsAreInOrder(t *testing.T) {
 	t.Parallel()
-	for name, h := range map[string]steps{"two steps": twoSteps(t), "cut off": cutOff(t), "a group that was parked": parkedGroup(t)} {
+	for name, h := range map[string]steps{"three steps": threeSteps(t), "cut off": cutOff(t), "a group that was parked": parkedGroup(t)} {
 		require.Empty(t, oneturntest.Check(h.Facts, map[string]bool{key.String(): true}), name)
 	}
 	h := parkedGroup(t)
@@ -227,7 +228,7 @@ func TestOwnerThatHadLostItsTurnMayCallAStepAfterTheResponse(t *testing.T) {
 
 func TestToolThatIsTriedAgainByItsRunIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
-	h := twoSteps(t)
+	h := threeSteps(t)
 	again := h.Ledger[0]
 	again.Attempt = 2
 	h.Ledger = slices.Insert(h.Ledger, 1, again)
@@ -251,23 +252,23 @@ func TestEveryRuleOfProgramsIsSeenBroken(t *testing.T) {
 		good   func(t *testing.T) steps
 		damage func(h steps)
 	}{
-		"unsafe entered twice": {"I2 0: effect unsafe, entered 2 times", twoSteps, func(h steps) { h.noteOf("0", "enter", 1) }},
+		"unsafe entered twice": {"I2 0: effect unsafe, entered 2 times", threeSteps, func(h steps) { h.noteOf("0", "enter", 1) }},
 		"unsafe entered by the next owner": {"I2 0: effect unsafe, called by epoch 1 and entered by epoch 2", cutOff, func(h steps) {
 			h.Ledger = nil
 			h.noteOf("0", "enter", 2)
 		}},
-		"entered by an epoch after its end":  {"I2 0: entered by epoch 2, which began after the step had ended", twoSteps, func(h steps) { h.noteOf("0", "enter", 2) }},
-		"entered by its owner after its end": {"I2 1: entered by epoch 2 after it had stored the response", twoSteps, func(h steps) { h.noteOf("1", "enter", 2) }},
-		"entered before its call":            {"I2 1: entered by epoch 1 before its call was stored", twoSteps, func(h steps) { h.Ledger[2].UnixNS = 1 }},
-		"entered, not called": {"I2 1: entered, but not called", twoSteps, func(h steps) {
+		"entered by an epoch after its end":  {"I2 0: entered by epoch 2, which began after the step had ended", threeSteps, func(h steps) { h.noteOf("0", "enter", 2) }},
+		"entered by its owner after its end": {"I2 1: entered by epoch 2 after it had stored the response", threeSteps, func(h steps) { h.noteOf("1", "enter", 2) }},
+		"entered before its call":            {"I2 1: entered by epoch 1 before its call was stored", threeSteps, func(h steps) { h.Ledger[2].UnixNS = 1 }},
+		"entered, not called": {"I2 1: entered, but not called", threeSteps, func(h steps) {
 			h.drop(of("1").Public("tool_call"), of("1").Public("tool_response"))
 		}},
-		"entries without a step": {"I2 : the ledger has 1 entries without a step", twoSteps, func(h steps) { h.Ledger[0].Call = "" }},
-		"an ended step that never returned": {"I2 0: ok, but its tool never returned", twoSteps, func(h steps) {
+		"entries without a step": {"I2 : the ledger has 1 entries without a step", threeSteps, func(h steps) { h.Ledger[0].Call = "" }},
+		"an ended step that never returned": {"I2 0: ok, but its tool never returned", threeSteps, func(h steps) {
 			h.Ledger = slices.Delete(h.Ledger, 1, 2)
 		}},
-		"the key of another step": {"I2 1: entered with idempotency key", twoSteps, func(h steps) { h.Ledger[2].Key = h.Ledger[0].Key }},
-		"another token":           {"I6 1: epoch 2 entered the tool with fencing token", twoSteps, func(h steps) { h.Ledger[3].Token = h.at("1", "tool_call").Seq }},
+		"the key of another step": {"I2 1: entered with idempotency key", threeSteps, func(h steps) { h.Ledger[2].Key = h.Ledger[0].Key }},
+		"another token":           {"I6 1: epoch 2 entered the tool with fencing token", threeSteps, func(h steps) { h.Ledger[3].Token = h.at("1", "tool_call").Seq }},
 		"no response":             {"I1 0: called, and without a response when the turn ended", cutOff, func(h steps) { h.drop(of("0").Public("tool_response")) }},
 		"its response after the turn's": {"I1 0: called, and without a response when the turn ended", cutOff, func(h steps) {
 			h.at("0", "tool_response").Seq = 99
@@ -275,25 +276,25 @@ func TestEveryRuleOfProgramsIsSeenBroken(t *testing.T) {
 		"called by the owner that ended the turn": {"I1 1: called, and without a response when the turn ended", cutOff, func(h steps) {
 			h.called("1", "B", 2, "idempotent")
 		}},
-		"two responses": {"I1 0: a second tool_response", twoSteps, func(h steps) {
+		"two responses": {"I1 0: a second tool_response", threeSteps, func(h steps) {
 			h.record(of("0").Public("tool_response", "n"), "A", 1, "", h.at("0", "tool_response").Data)
 		}},
-		"a response without a call":    {"I4 0: a response without a call", twoSteps, func(h steps) { h.drop(of("0").Public("tool_call")) }},
-		"the response before the call": {"I4 0: the response (4) is stored before the call", twoSteps, func(h steps) { h.at("0", "tool_call").Seq = 5 }},
-		"answered as another step":     {"I4 0: call t1#0 is answered as t1#1", twoSteps, func(h steps) { h.at("0", "tool_response").Data = h.at("1", "tool_response").Data }},
-		"the id of another step":       {"I8 0: record", twoSteps, func(h steps) { h.at("0", "tool_response").Data = h.at("1", "tool_response").Data }},
-		"called before the program":    {"I4 0: called before the program was stored", twoSteps, func(h steps) { h.at("", "program").Seq = 9 }},
-		"not in the program":           {"I4 2: called, but the program has no call \"2\"", twoSteps, func(h steps) { h.ran("2", "B", 2, "none") }},
-		"of no program":                {"I4 0#1: call t1#0#1 names step \"0#1\"", twoSteps, func(h steps) { h.ran("0#1", "B", 2, "none") }},
-		"called before the one before": {"I4 1: called before the steps before it were over", twoSteps, func(h steps) { h.at("0", "tool_response").Seq = h.at("1", "tool_call").Seq + 1 }},
-		"called after one that halted": {"I4 1: called before the steps before it were over", twoSteps, func(h steps) {
+		"a response without a call":    {"I4 0: a response without a call", threeSteps, func(h steps) { h.drop(of("0").Public("tool_call")) }},
+		"the response before the call": {"I4 0: the response (4) is stored before the call", threeSteps, func(h steps) { h.at("0", "tool_call").Seq = 5 }},
+		"answered as another step":     {"I4 0: call t1#0 is answered as t1#1", threeSteps, func(h steps) { h.at("0", "tool_response").Data = h.at("1", "tool_response").Data }},
+		"the id of another step":       {"I8 0: record", threeSteps, func(h steps) { h.at("0", "tool_response").Data = h.at("1", "tool_response").Data }},
+		"called before the program":    {"I4 0: called before the program was stored", threeSteps, func(h steps) { h.at("", "program").Seq = 9 }},
+		"not in the program":           {"I4 3: called, but the program has no call \"3\"", threeSteps, func(h steps) { h.ran("3", "B", 2, "none") }},
+		"of no program":                {"I4 0#1: call t1#0#1 names step \"0#1\"", threeSteps, func(h steps) { h.ran("0#1", "B", 2, "none") }},
+		"called before the one before": {"I4 1: called before the steps before it were over", threeSteps, func(h steps) { h.at("0", "tool_response").Seq = h.at("1", "tool_call").Seq + 1 }},
+		"called after one that halted": {"I4 1: called before the steps before it were over", threeSteps, func(h steps) {
 			h.at("0", "tool_response").Data = h.event(events.KindToolResponse, &events.ToolResponse{ToolCallID: "t1#0", Status: "error", Code: "timeout", AppID: "app", ChatID: "chat", Turn: "t1"})
 		}},
 		"called before its group is over": {"I4 inner: called before the steps before it were over", parkedGroup, func(h steps) { h.at("g[1]", "tool_response").Seq = h.at("inner", "tool_call").Seq + 1 }},
-		"called, though it was rejected": {"I2 0: called, but the program of the turn was rejected", twoSteps, func(h steps) {
+		"called, though it was rejected": {"I2 0: called, but the program of the turn was rejected", threeSteps, func(h steps) {
 			h.Journal[0].Data = h.event(events.KindToolCall, &events.ToolCall{ToolCallID: "t1", AppID: "app", ChatID: "chat", Turn: "t1", Rejected: true})
 		}},
-		"called after the cancel": {"I2 1: called by epoch 2, which began after the cancel", twoSteps, func(h steps) {
+		"called after the cancel": {"I2 1: called by epoch 2, which began after the cancel", threeSteps, func(h steps) {
 			h.Journal[1].Meta.Epoch = 1
 			h.record(key.Public("cancel"), "c", 1, "", nil).Seq = 6
 			h.at("1", "tool_call").Meta.Epoch = 2
@@ -329,7 +330,7 @@ func TestEveryRuleOfProgramsIsSeenBroken(t *testing.T) {
 			h.at("inner", "tool_response").Seq, h.at("", "result").Seq = h.at("", "result").Seq, h.at("inner", "tool_response").Seq
 		}},
 		"unsafe step inside a step entered twice": {"I2 inner#0: effect unsafe, entered 2 times", parkedGroup, func(h steps) { h.noteOf("inner#0", "enter", 3) }},
-		"ended late": {"I12 : ended", twoSteps, func(h steps) { h.Accepted[0].At, h.Within = time.Unix(0, 1), time.Second }},
+		"ended late": {"I12 : ended", threeSteps, func(h steps) { h.Accepted[0].At, h.Within = time.Unix(0, 1), time.Second }},
 	} {
 		h := c.good(t)
 		c.damage(h)

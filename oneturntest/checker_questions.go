@@ -274,7 +274,7 @@ func (c *checker) replays(f *callFacts) {
 			if entered[e.Epoch]++; entered[e.Epoch] > 1 {
 				c.failf("I2", key, "effect replay, entered %d times by epoch %d", entered[e.Epoch], e.Epoch)
 			}
-			if e.Epoch > 1 && !f.comesToQuestion(e.Token) {
+			if e.Epoch > f.call.Meta.Epoch && !f.comesToQuestion(e.Token) {
 				c.failf("I2", key, "effect replay, entered again by epoch %d, which had no question to reach", e.Epoch)
 			}
 		case PhaseAnswered:
