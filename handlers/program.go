@@ -85,6 +85,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	}
 	t.attempts, t.ran = 1, time.Since(begun)-clock.Paused()
 	if stopped == nil {
+		t.Hit(failpoint.AfterSteps)
 		out, stopped = p.respond(clock, out)
 	}
 	out.Duration = t.ran

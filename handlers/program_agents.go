@@ -87,7 +87,9 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 		if end, ended, err := p.ownCall(s); ended || err != nil {
 			return end, err
 		}
+		s.Hit(failpoint.BeforePlanner)
 		result, err := plans.Plan(ctx, func(ctx context.Context, r planner.Request) (json.RawMessage, error) { return p.prompt(ctx, s, &r) })
+		s.Hit(failpoint.AfterPlannerReply)
 		if refused, ok := errors.AsType[*flow.Refused](err); err != nil && (!ok || result.Reply == nil) {
 			if ok {
 				return program.End{}, refused
@@ -173,8 +175,10 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		if end, ended, err := p.ownCall(s); ended || err != nil {
 			return end, err
 		}
+		s.Hit(failpoint.BeforeResponder)
 		request := responder.Request()
 		reply, err := p.prompt(ctx, s, &request)
+		s.Hit(failpoint.AfterResponder)
 		if err != nil {
 			return p.promptFailed(ctx, s, err)
 		}

@@ -17,9 +17,13 @@ func createAtFailpoint(ctx context.Context, s *Store, r idempotency.Record) (uin
 		events.RecordCall: failpoint.Claim, events.RecordResponse: failpoint.Finish, events.RecordPark: failpoint.Seal,
 		events.RecordTakeover: failpoint.Takeover, events.RecordAsk: failpoint.Ask, events.RecordAnswer: failpoint.Answer,
 		events.RecordAck: failpoint.Closed, events.RecordTaken: failpoint.Taken, events.RecordStep: failpoint.Step,
-		events.RecordShow: failpoint.Show,
+		events.RecordShow: failpoint.Show, events.RecordProgram: failpoint.Program, events.RecordResult: failpoint.Result,
 	}[key.Kind]
 	switch {
+	case key.Kind == events.RecordCall && key.Call != subjects.SingleCall:
+		point = failpoint.StepCall
+	case key.Kind == events.RecordResponse && key.Call != subjects.SingleCall:
+		point = failpoint.StepResponse
 	case key.Kind == events.RecordPark && r.Meta.Outcome == idempotency.ParkParked:
 		point = failpoint.Park
 	case key.Kind == events.RecordPark && r.Meta.Outcome == idempotency.ParkWoken:

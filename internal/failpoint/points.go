@@ -19,13 +19,23 @@ const (
 	Heartbeat     = "heartbeat"      // renews the lease of a message; drop_req: it is lost on its way
 )
 
-// Points of a turn whose tool is a program.
+// Points of a turn whose tool is a program, in the order in which it reaches them. The numbers are the rows of the table of
+// programs in docs/guarantees.md.
 const (
-	AfterPlanner      = "after_planner"       // the reply of the planner is stored
-	AfterProgram      = "after_program"       // the program is stored, no step is called
-	AfterStepCall     = "after_step_call"     // a step is called, its tool is not entered
-	AfterStep         = "after_step"          // the tool of a step has returned, nothing is stored of it
-	AfterStepResponse = "after_step_response" // the response of a step is stored
+	BeforePlanner     = "before_planner"      // C3: the call of the planner is stored, it is not asked
+	AfterPlannerReply = "after_planner_reply" // C3: the planner has replied, nothing is stored of it
+	AfterPlanner      = "after_planner"       // C4: the reply of the planner is stored
+	Program           = "program"             // C5: the write of the program
+	AfterProgram      = "after_program"       // C5, C6: the program is stored, no step is called
+	StepCall          = "step_call"           // C7: the write of the call of a step, or of an agent that plans or responds
+	AfterStepCall     = "after_step_call"     // C8: a step is called, its tool is not entered
+	AfterStep         = "after_step"          // C8: the tool of a step has returned, nothing is stored of it
+	StepResponse      = "step_response"       // C9: the write of the response of a step, or of an agent that plans or responds
+	AfterStepResponse = "after_step_response" // C6, C11: the response of a step is stored
+	AfterSteps        = "after_steps"         // C13: all steps have ended, nothing is stored of the result
+	Result            = "result"              // C13: the write of the result, before an agent responds
+	BeforeResponder   = "before_responder"    // C14: the call of the responder is stored, it is not asked
+	AfterResponder    = "after_responder"     // C14: the responder has replied, nothing is stored of it
 )
 
 // Points of a turn whose tool asks people, in the order in which it reaches them.

@@ -95,7 +95,7 @@ func (a *asking) data(millis int) map[string]any {
 
 // answered is how many turns have ended. While there is no server, it is what it was.
 func (r *rig) answered() int {
-	ended := jetstream.WithSubjectFilter(r.space.JournalSubject("e.*.*.*.*." + events.KindToolResponse))
+	ended := jetstream.WithSubjectFilter(r.space.JournalSubject("e.*.*.*." + subjects.SingleCall + "." + events.KindToolResponse))
 	s, err := r.js.Stream(r.t.Context(), r.space.TurnsStream())
 	if err != nil {
 		return r.asks.responses

@@ -108,6 +108,9 @@ func workerProcess(url string) error {
 					Effect: oneturn.Effect(effect),
 				}))
 		}
+		if err := configure(&c, ledger); err != nil {
+			return err
+		}
 	}
 	w, err := oneturn.NewWorker(nc, c)
 	if err != nil {

@@ -21,11 +21,11 @@ type point struct {
 // points are the points of the cases but in_tool, which is reached by the tools themselves.
 var points = map[string]point{ //nolint:gochecknoglobals // a table
 	"after_claim":     {failpoint: failpoint.AfterClaim},
-	"after_planner":   {failpoint: failpoint.Finish}, // the write of the response of its call
+	"after_planner":   {failpoint: failpoint.StepResponse}, // the write of the response of its call
 	"after_program":   {failpoint: failpoint.AfterProgram},
 	"after_call":      {failpoint: failpoint.AfterStepCall, perStep: true},
 	"after_tool":      {failpoint: failpoint.AfterStep, perStep: true},
-	"write_response":  {failpoint: failpoint.Finish, perStep: true, planner: true},
+	"write_response":  {failpoint: failpoint.StepResponse, perStep: true, planner: true},
 	"after_response":  {failpoint: failpoint.AfterStepResponse, perStep: true},
 	"before_response": {failpoint: failpoint.AfterTool}, // of the turn: its tool is the program
 	"after_end":       {failpoint: failpoint.AfterFinish},
