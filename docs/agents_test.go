@@ -60,8 +60,23 @@ func TestAgentsOfThePageHaveTheEffectsThatItNames(t *testing.T) {
 	write(t, root, "Office/llm.token", "example")
 	effects := map[string]bindings.Effect{}
 	for _, b := range load(t, root).Bindings() {
+		if b.Workflow != "Office" {
+			continue
+		}
 		require.Equal(t, bindings.KindAgent, b.Kind)
 		effects[b.Tool] = b.Effect
 	}
 	require.Equal(t, map[string]bindings.Effect{"agent:triage": bindings.EffectNone, "agent:writer": bindings.EffectIdempotent}, effects)
+}
+
+func TestPlannerAndResponderOfTheAgentsPageArePythonFunctions(t *testing.T) {
+	t.Parallel()
+	root := folderOf(t, "agents.md")
+	write(t, root, "Office/llm.token", "example\n")
+	r, err := serve(t, oneturn.Config{Workflows: root}).Do(t.Context(), &oneturn.Turn{
+		TurnID: oneturn.TurnID{Chat: "c", Turn: "t"}, Workflow: "Visit", Agent: "Guide", Data: map[string]any{"prompt": "A hotel in Oslo"},
+	})
+	require.NoError(t, err)
+	require.True(t, r.Success, r.Content)
+	require.Contains(t, r.Content, "A hotel in Oslo: 1 call.\n1. find - SUCCESS\n   Result: {\n     \"hotels\": [\n       \"Fjord Inn\"\n     ]\n   }")
 }

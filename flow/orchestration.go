@@ -16,7 +16,8 @@ type Request struct {
 	Parallel int            // calls of a group at the same time, 0 = the configured number; can only lower it
 }
 
-// ReadRequest reads the input of an orchestration. Unknown keys are refused. The error is a [*Refused].
+// ReadRequest reads the input of an orchestration: a request, whose unknown keys are refused, or the plan itself, which has steps.
+// The error is a [*Refused].
 func ReadRequest(data any, o Options) (Request, error) {
 	c := newCompiler(o)
 	r := c.request(data)
@@ -33,6 +34,10 @@ func (c *compiler) request(data any) (r Request) {
 	}
 	prompt, _ := o.text("prompt")
 	plan, hasPlan := o.value("plan")
+	itself := !hasPlan && o.m["steps"] != nil
+	if itself {
+		plan, hasPlan = o.m, true
+	}
 	hasPrompt := strings.TrimSpace(prompt) != ""
 	switch {
 	case hasPrompt == hasPlan:
@@ -45,8 +50,22 @@ func (c *compiler) request(data any) (r Request) {
 	r.Bindings, _ = o.values("bindings")
 	r.Timeout = time.Duration(o.number("timeout_ms", 1)) * time.Millisecond
 	r.Parallel = o.number("max_parallel", 1)
-	o.close()
+	if !itself { // unknown keys of a plan are ignored
+		o.close()
+	}
 	return r
+}
+
+// PlanOf returns the plan that data for a kind of program contains: under its key plan, or else the data itself.
+func PlanOf(kind Kind, data map[string]any) map[string]any {
+	own := "type"
+	if kind == KindOrchestration {
+		own = "steps"
+	}
+	if plan, ok := data["plan"].(map[string]any); ok && data[own] == nil {
+		return plan
+	}
+	return data
 }
 
 // CompileOrchestration compiles the plan of an orchestration request, or the plan that a planner made

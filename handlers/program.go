@@ -49,6 +49,7 @@ type programRun struct {
 	inPlanned bool
 
 	summary, fallback string // of the outcome: for the responder, and the text if that fails
+	plan              any    // that a planner has written, nil if none has or it is not read yet
 
 	changes chan struct{} // with room for one: a call has begun to wait for people
 
@@ -318,6 +319,7 @@ func (h *Handlers) prepareProgram(t *turn) {
 	if refused, ok := errors.AsType[*flow.Refused](err); ok {
 		t.reject = rejectProgram(t, refused)
 		t.reject.refusal = refusalOf(err)
+		h.warnRefused(t, refused)
 	} else if err != nil {
 		t.reject = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
 		payload := notRun(t, t.reject.code)
@@ -343,10 +345,11 @@ func rejectProgram(t *turn, refused *flow.Refused) *rejection {
 	if refused.Reason != "" {
 		payload["reason"] = refused.Reason
 	}
-	return &rejection{
-		code: events.CodeValidationFailed, payload: payload,
-		content: events.Clip(asSentence(fmt.Sprintf("The program of agent %s is not run: %s", t.Agent, refused.Error()))),
+	whose := "The program of agent " + t.Agent
+	if refused.Reason == flow.ReasonPlannerInvalid || refused.Reason == flow.ReasonPlannerRecursion {
+		whose = fmt.Sprintf("The program that planner %s wrote for agent %s", t.Binding.Program.Planner, t.Agent)
 	}
+	return &rejection{code: events.CodeValidationFailed, payload: payload, content: events.Clip(asSentence(whose + " is not run: " + refused.Error()))}
 }
 
 // startedEvent is the event of the record that has the program.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -15,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -102,10 +104,15 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	case err != nil:
 		return nil, err
 	case !end.Success:
-		return nil, &events.Error{Code: events.Code(end.Code), Op: "plan", Msg: end.Message}
+		return nil, &events.Error{Code: events.Code(end.Code), Op: "plan", Msg: fmt.Sprintf(
+			"planner %q of tool %q (agent %q) has failed: %s", b.Tool, p.own.Binding.Tool, p.own.Agent, end.Message)}
 	}
 	p.own.Hit(failpoint.AfterPlanner)
-	return plans.Compile(events.JSONOf(end.Output))
+	reply := events.JSONOf(end.Output)
+	if plan, err := plans.Read(reply); err == nil {
+		p.plan = plan
+	}
+	return plans.Compile(reply)
 }
 
 // ownCall stores the tool_call of a call of the product. If an earlier owner has ended the call, it returns that end.
@@ -148,6 +155,8 @@ func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (prog
 	if !ok || ctx.Err() != nil {
 		return program.End{}, err
 	}
+	p.h.logThrottled(p.turn.m, slog.LevelWarn, "an agent of a program has not replied; the response has the reason", "",
+		s.Attrs("call", s.Step, "agent", throttle.Cut(s.Agent), "code", coded.Code)...)
 	return p.end(s, engine.Failure(s.Binding.Tool, coded))
 }
 
@@ -170,7 +179,11 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 	}
 	s.Effect = bindings.EffectNone
 	prompt, _ := p.own.args["prompt"].(string)
-	responder := &planner.Responder{Prompt: prompt, Plan: any(p.own.args), Summary: p.summary}
+	plan, err := p.written()
+	if err != nil {
+		return out, err
+	}
+	responder := &planner.Responder{Prompt: prompt, Plan: plan, Summary: p.summary}
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
 		if end, ended, err := p.ownCall(s); ended || err != nil {
 			return end, err
@@ -200,6 +213,27 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		out.Content = events.Clip(out.Content + " Do not repeat the calls: their results are in the payload, and only the answer could not be written: " + end.Message)
 	}
 	return out, nil
+}
+
+// written returns the plan as it was written: by a planner, which may have replied to an earlier owner of the turn, else as the turn
+// has it.
+func (p *programRun) written() (any, error) {
+	if p.plan != nil {
+		return p.plan, nil
+	}
+	planned := p.d.Turn.CallOf(p.turn.Key.WithCall(subjects.CallOf(p.prefix + events.StepPlan)))
+	if planned == nil || planned.Response == nil {
+		return flow.PlanOf(p.compiler.Kind(), p.own.args), nil
+	}
+	end, err := p.endOf(planned.Called, planned.Response)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := p.compiler.Planner(&flow.Request{}).Read(events.JSONOf(end.Output))
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // a reply that cannot be read has no plan
+	}
+	return plan, nil
 }
 
 // storeResult stores the result of the program before an agent responds to it. The stored one counts.
@@ -295,5 +329,5 @@ func (p *programRun) summaryOf(e flow.Ended) (summary, fallback string) {
 		return planner.PlanSummary(r), planner.Fallback(r)
 	}
 	r := of.OrchestrationResult(e, func(call string) string { return call })
-	return planner.OrchestrationSummary(r), planner.OrchestrationFallback(r)
+	return planner.OrchestrationSummary(of, r), planner.OrchestrationFallback(of, r)
 }

@@ -65,7 +65,7 @@ func TestPromptIsPlannedRunAndAnswered(t *testing.T) {
 		"direct":                            {[]string{directAnswer}, nil, false, 1, 0, "success", "", "On weekdays.", slices.Concat(around, answer[2:])},
 		"invalid":                           {[]string{refusedPlan}, []string{`"No plan."`}, false, 1, 1, "invalid", events.CodeValidationFailed, "No plan.", slices.Concat(around, answer)},
 		"malformed":                         {[]string{`"Sure!"`, twoCalls}, []string{`"Done."`}, false, 2, 1, "success", "", "Done.", slices.Concat(steps, answer)},
-		"planner fails":                     {[]string{"!connection refused"}, nil, false, 1, 0, "failed", events.CodeToolError, "connection refused", slices.Concat(around, answer[2:])},
+		"planner fails":                     {[]string{"!connection refused"}, nil, false, 1, 0, "failed", events.CodeToolError, `planner "planner" of tool "ask_plan" (agent "P") has failed: connection refused`, slices.Concat(around, answer[2:])},
 		"no answer":                         {[]string{twoCalls}, []string{"!model is down"}, false, 1, 1, "success", events.CodeToolError, "2 calls, all successful. Do not repeat the calls: their results are in the payload, and only the answer could not be written: model is down", slices.Concat(steps, answer)},
 		"no answer, and a failure":          {[]string{twoCalls}, []string{"!model is down"}, true, 1, 1, "failed", events.CodeUserError, "two: ", slices.Concat(steps, answer)},
 		"no answer, and the plan was wrong": {[]string{refusedPlan}, []string{`null`}, false, 1, 1, "invalid", events.CodeValidationFailed, "Plan validation failed:", slices.Concat(around, answer)},

@@ -47,6 +47,7 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 		p.own.ended = &programEnd{status: flow.StatusInvalid, refusal: refusalOf(err)}
 		p.summary = planner.RefusedSummary(refused)
 		p.fallback = p.summary
+		p.h.warnRefused(p.own, refused)
 		return p.refusedOutcome(refused), nil
 	case p.runner == nil && errors.As(err, &coded) && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt:
 		p.own.ended = &programEnd{status: flow.StatusFailed, refusal: refusalOf(err)}
@@ -60,6 +61,10 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 	case err == nil:
 		return p.result(p.runner.Result("", "")), nil
 	case errors.As(err, &coded) && coded.Code != events.CodeStateCorrupt:
+		if coded.Code == events.CodeTimeout {
+			p.h.logThrottled(p.turn.m, slog.LevelWarn, "a program took longer than it may; its response has the calls that have ended", "",
+				p.own.Attrs("calls", len(p.runner.Program.Calls()), "ended", len(p.runner.Ends), "stopped", len(p.stoppedTools))...)
+		}
 		return p.result(p.runner.Result(string(coded.Code), p.endedText(coded))), nil
 	}
 	return out, err
@@ -104,6 +109,15 @@ func (p *programRun) refusedOutcome(refused *flow.Refused) engine.Outcome {
 	return engine.Outcome{
 		ToolName: p.own.Binding.Tool, Status: events.StatusError, Code: r.code, Content: r.content, Message: r.content, Payload: events.JSONOf(r.payload),
 	}
+}
+
+// warnRefused logs that a program is not run. What is wrong with it is in the response only: it may quote the program.
+func (h *Handlers) warnRefused(t *turn, refused *flow.Refused) {
+	args := t.Attrs("agent", throttle.Cut(t.Agent), "bytes", len(t.argsJSON), "problems", len(refused.Problems), "rule", refused.Problems[0].Rule)
+	if refused.Reason != "" {
+		args = append(args, "reason", refused.Reason)
+	}
+	h.logThrottled(t.m, slog.LevelWarn, "a program is not run; its response has the reasons", "", args...)
 }
 
 // closeSteps ends the steps of a turn that were called and have no response, before the turn gets its own: as cancelled if that is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 
 	"github.com/oneturn/oneturn/flow"
 )
@@ -16,7 +17,7 @@ type Planner struct {
 	Input   flow.Request
 	Tools   []Tool       // that the program may call; Options.Tools has the same
 	Options flow.Options // for compiling; Planned is set
-	// Responds means that a responder follows. It explains a refused plan, which then is not asked for again.
+	// Responds means that a responder follows. It explains a refused plan, which then is not asked for again. An orchestration is.
 	Responds bool
 }
 
@@ -71,12 +72,29 @@ func (p *Planner) Request() (Request, error) {
 	return r, nil
 }
 
+// Read returns the plan that a reply contains: the object itself, or its key plan, as in the data of a turn. Bindings next to that key
+// are bindings of the plan.
+func (p *Planner) Read(reply json.RawMessage) (map[string]any, error) {
+	object, err := ReadReply(reply)
+	if err != nil {
+		return nil, err
+	}
+	plan := flow.PlanOf(p.Kind, object)
+	outer, ok := object["bindings"].(map[string]any)
+	if own, inner := object["steps"], plan["bindings"]; !ok || own != nil || inner != nil || p.Kind != flow.KindOrchestration {
+		return plan, nil
+	}
+	plan = maps.Clone(plan)
+	plan["bindings"] = outer
+	return plan, nil
+}
+
 // Compile compiles a reply. The error is a [*flow.Refused] with a reason; what is read and what is refused depends on
 // the reply alone.
 func (p *Planner) Compile(reply json.RawMessage) (*flow.Program, error) {
-	plan, err := ReadReply(reply)
+	plan, err := p.Read(reply)
 	if err != nil {
-		return nil, p.malformed(err)
+		return nil, p.malformed(reply, err)
 	}
 	o := p.Options
 	o.Planned = true

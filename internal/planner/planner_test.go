@@ -32,6 +32,7 @@ func TestPlanNeedsAsManyModelCallsAsTheTableLists(t *testing.T) {
 		asked, all int  // planner; planner and responder
 	}{
 		{"direct response", []any{directPlan}, false, 1, 1},
+		{"direct response under plan", []any{`{"plan":` + directPlan + `}`}, false, 1, 1},
 		{"tools succeed", []any{goodPlan}, false, 1, 2},
 		{"a tool fails", []any{goodPlan}, true, 1, 2},
 		{"plan is refused", []any{badPlan}, false, 1, 2},
@@ -95,6 +96,9 @@ func TestOrchestrationIsPlannedAtMostTwice(t *testing.T) {
 	}{
 		{"good", []any{goodSteps}, 1, ""},
 		{"good object", []any{json.RawMessage(goodSteps)}, 1, ""},
+		{"under plan", []any{`{"plan":` + goodSteps + `}`}, 1, ""},
+		{"under plan with bindings", []any{`{"plan":{"steps":[{"agent":{"agent_id":"find_order","with":{"number":"{{ bindings.n }}"}}}]},"bindings":{"n":"1"}}`}, 1, ""},
+		{"empty, then good", []any{"", goodSteps}, 2, ""},
 		{"malformed, then good", []any{"I will gather facts.", goodSteps}, 2, ""},
 		{"words around it, then good", []any{"Here you are: " + goodSteps + " Good luck!", goodSteps}, 2, ""},
 		{"unknown agent, then good", []any{badSteps, goodSteps}, 2, ""},
@@ -141,7 +145,7 @@ func TestSecondRequestHasTheReplyAndWhatIsWrong(t *testing.T) {
 		first any
 		want  []string
 	}{
-		"malformed": {"I will look it up.", []string{"cannot be read", "begin with {", "exactly one JSON object"}},
+		"malformed": {"I will look it up.", []string{"cannot be read", "begin with {", `it begins with "I will look it up."`, "exactly one JSON object"}},
 		"refused":   {badSteps, []string{`"oracle" is not an agent`, "You may call: find_order, print_label."}},
 		"long":      {`{"steps":[` + strings.Repeat(" ", 100_000), []string{"cannot be read"}},
 	} {

@@ -1,10 +1,14 @@
 package planner
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/internal/excerpt"
 )
 
 // RuleMalformed is the rule of the problem of a reply that is not one JSON object.
@@ -18,11 +22,18 @@ func Recursion(kind flow.Kind) *flow.Refused {
 	}}}
 }
 
-// malformed is the refusal of a reply that cannot be read.
-func (p *Planner) malformed(err error) *flow.Refused {
+// maxQuoted is how much of a malformed reply its refusal quotes, in bytes.
+const maxQuoted = 80
+
+// malformed is the refusal of a reply that cannot be read. It quotes the beginning.
+func (p *Planner) malformed(reply json.RawMessage, err error) *flow.Refused {
+	message := "the planner's reply cannot be read: " + err.Error()
+	if begins := excerpt.Line(strings.TrimSpace(replyText(reply)), maxQuoted); begins != "" {
+		message += fmt.Sprintf("; it begins with %q", begins)
+	}
 	return &flow.Refused{
 		Kind: p.Kind, Reason: flow.ReasonPlannerInvalid,
-		Problems: []flow.Problem{{Rule: RuleMalformed, Message: "the planner's reply cannot be read: " + err.Error()}},
+		Problems: []flow.Problem{{Rule: RuleMalformed, Message: message}},
 	}
 }
 

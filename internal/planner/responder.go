@@ -26,7 +26,7 @@ type Responder struct {
 
 // Request returns the request. The agent gets no tools and no schema.
 func (r *Responder) Request() Request {
-	data := map[string]any{"summary": excerpt.Of(r.Summary, maxSummary)}
+	data := map[string]any{"request": nil, "plan": nil, "summary": excerpt.Of(r.Summary, maxSummary)}
 	if r.Prompt != "" {
 		data["request"] = cut(r.Prompt, maxRequest)
 	}
@@ -75,10 +75,11 @@ func Fallback(r flow.PlanResult) string {
 }
 
 // OrchestrationFallback is [Fallback] for an orchestration.
-func OrchestrationFallback(r flow.OrchestrationResult) string {
+func OrchestrationFallback(p *flow.Program, r flow.OrchestrationResult) string {
+	names := agentNames(p)
 	failed := make([]string, 0, len(r.Errors))
 	for _, e := range r.Errors {
-		failed = append(failed, e.StepID+": "+messageOf(&e.Error))
+		failed = append(failed, names(e.StepID)+": "+messageOf(&e.Error))
 	}
 	return fallback(failed)
 }

@@ -40,7 +40,7 @@ func TestSummaryListsCallsWithTheirResultsAndErrors(t *testing.T) {
 	require.Empty(t, planner.Fallback(flow.PlanResult{}))
 }
 
-func TestSummaryOfAnOrchestrationNamesItsSteps(t *testing.T) {
+func TestSummaryOfAnOrchestrationNamesAgentsAndSteps(t *testing.T) {
 	t.Parallel()
 	r := flow.OrchestrationResult{
 		Steps: []flow.StepResult{
@@ -52,9 +52,12 @@ func TestSummaryOfAnOrchestrationNamesItsSteps(t *testing.T) {
 		},
 		Errors: []flow.StepError{{StepID: "fan[0]", Error: "no answer in time"}},
 	}
-	require.Equal(t, "1. s1 - SUCCESS\n   Result: \"facts\"\n\n2. fan[0] - FAILED\n   Error: no answer in time\n\n3. fan[1] - SKIPPED",
-		planner.OrchestrationSummary(r))
-	require.Equal(t, "Tool execution failed: fan[0]: no answer in time", planner.OrchestrationFallback(r))
+	p := &flow.Program{Steps: []flow.Step{
+		{ID: "s1", Calls: []flow.Call{{ID: "s1", Tool: "gather"}}}, {ID: "fan", Group: true, Calls: []flow.Call{{ID: "fan[0]", Tool: "agent:critic"}}},
+	}}
+	require.Equal(t, "1. gather (s1) - SUCCESS\n   Result: \"facts\"\n\n2. critic (fan[0]) - FAILED\n   Error: no answer in time\n\n3. fan[1] - SKIPPED",
+		planner.OrchestrationSummary(p, r))
+	require.Equal(t, "Tool execution failed: critic (fan[0]): no answer in time", planner.OrchestrationFallback(p, r))
 }
 
 func TestSummaryOfARefusedPlanHasALineForEachProblem(t *testing.T) {
@@ -108,6 +111,8 @@ func TestResponderGetsRequestPlanAndSummaryAsData(t *testing.T) {
 
 	outside := planner.Responder{Plan: strings.Repeat("a", 1<<20), Summary: strings.Repeat("b", 1<<20)}
 	request = outside.Request()
+	require.Contains(t, request.Data, "request", "null, as in the message")
+	require.Nil(t, request.Data["request"])
 	require.Less(t, len(request.Messages[0].Content), 200<<10)
 	require.True(t, strings.HasPrefix(request.Messages[0].Content, `{"plan":null,"request":null}`))
 }

@@ -33,8 +33,9 @@ func PlanSummary(r flow.PlanResult) string {
 	return s.b.String()
 }
 
-// OrchestrationSummary is [PlanSummary] for the agents of an orchestration, by the ids of their steps.
-func OrchestrationSummary(r flow.OrchestrationResult) string {
+// OrchestrationSummary is [PlanSummary] for the agents of an orchestration: `1. name (id of the step) - SUCCESS`.
+func OrchestrationSummary(p *flow.Program, r flow.OrchestrationResult) string {
+	names := agentNames(p)
 	var calls []flow.StepResult
 	for _, step := range r.Steps {
 		if step.Type == "parallel" {
@@ -47,14 +48,28 @@ func OrchestrationSummary(r flow.OrchestrationResult) string {
 	for _, call := range calls {
 		switch {
 		case call.Status == flow.StatusSuccess:
-			s.success(call.ID, call.Output)
+			s.success(names(call.ID), call.Output)
 		case call.Error != nil:
-			s.failure(call.ID, messageOf(&call.Error.Message))
+			s.failure(names(call.ID), messageOf(&call.Error.Message))
 		default:
-			s.numbered(call.ID, "SKIPPED")
+			s.numbered(names(call.ID), "SKIPPED")
 		}
 	}
 	return s.b.String()
+}
+
+// agentNames returns how the agents of a program are called in texts, by the ids of their calls.
+func agentNames(p *flow.Program) func(call string) string {
+	agents := map[string]string{}
+	for _, call := range p.Calls() {
+		agents[call.ID] = strings.TrimPrefix(call.Tool, "agent:")
+	}
+	return func(call string) string {
+		if agents[call] == "" {
+			return call
+		}
+		return agents[call] + " (" + call + ")"
+	}
 }
 
 // RefusedSummary describes a program that was not run: `Plan validation failed:` and one line for each problem. It is also

@@ -102,8 +102,16 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	t.o.Logger.DebugContext(ctx, "a model answered", "tool", call.Name, "call", call.CallID, "model", t.t.Completions.Model,
 		"finish", t.client.Clean(answer.Finish), "prompt_tokens", answer.Usage.Prompt, "completion_tokens", answer.Usage.Completion,
 		"bytes", len(answer.Content), "duration", time.Since(start))
+	if call.Prompt != nil && isBlank(answer) { // whether to ask again decides who has asked
+		return tools.Result{Value: json.RawMessage(`""`)}, nil
+	}
 	value, err := t.result(op, answer, output)
 	return tools.Result{Value: value}, err
+}
+
+// isBlank reports whether a model has answered, and with nothing.
+func isBlank(a Answer) bool {
+	return strings.TrimSpace(a.Content) == "" && a.Refusal == "" && (a.Finish == "" || a.Finish == "stop")
 }
 
 // result is the answer of the model, as JSON: a string without an output schema.

@@ -85,6 +85,14 @@ func TestArgumentsOfACallCannotReplaceThePrompt(t *testing.T) {
 	require.JSONEq(t, canonical(t, []any{map[string]any{"role": "user", "content": args}}), canonical(t, body["messages"]))
 }
 
+func TestEmptyAnswerToAPromptIsAReply(t *testing.T) {
+	t.Parallel()
+	l := scripted(t, always(sent{content: " \n", finish: "stop"}))
+	r, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), prompted(t))
+	require.NoError(t, err)
+	require.JSONEq(t, `""`, string(r.Value))
+}
+
 func TestPromptFailsAsOtherCallsOfAModelDo(t *testing.T) {
 	t.Parallel()
 	for code, s := range map[events.Code]sent{

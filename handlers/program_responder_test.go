@@ -1,0 +1,100 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+func TestResponderGetsRequestPlanAndSummary(t *testing.T) {
+	t.Parallel()
+	given := `{"steps": [{"id": "s1", "agent": {"agent_id": "one", "with": {"id": "x"}}}]}`
+	for name, c := range map[string]struct {
+		agent, data, plan string
+		request           any
+		summary           string
+	}{
+		"planned":             {"P", askForPlan, twoCalls, "Do one, then two.", "1. one - SUCCESS"},
+		"given":               {"P", twoCalls, twoCalls, nil, "2. two - SUCCESS"},
+		"given under plan":    {"P", `{"plan": ` + twoCalls + `}`, twoCalls, nil, "2. two - SUCCESS"},
+		"given orchestration": {"T", `{"plan": ` + given + `}`, given, nil, "1. one (s1) - SUCCESS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plans, answers := &scriptedAgent{replies: []string{`{"plan": ` + twoCalls + `}`}}, &scriptedAgent{replies: []string{`"Done."`}}
+			k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": echo, "planner": plans.reply, "writer": answers.reply})
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan(c.agent, c.data, 1)).Do)
+			require.Equal(t, "Done.", k.response().Content)
+			request, ok := answers.last.Load().Args["request"].(map[string]any)
+			require.True(t, ok)
+			plan, err := events.Decode([]byte(c.plan))
+			require.NoError(t, err)
+			require.Equal(t, plan, request["plan"])
+			require.Equal(t, c.request, request["request"])
+			require.Contains(t, request, "request")
+			require.Contains(t, request["summary"], c.summary)
+		})
+	}
+}
+
+func TestResponderGetsThePlanThatAnEarlierOwnerWasGiven(t *testing.T) {
+	t.Parallel()
+	in, dies := make(chan struct{}, 1), make(chan struct{})
+	first := true
+	second := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		if first {
+			first = false
+			in <- struct{}{}
+			<-dies
+		}
+		return echo(ctx, call)
+	}
+	plans, answers := &scriptedAgent{replies: []string{twoCalls}}, &scriptedAgent{replies: []string{`"Done."`}}
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": second, "planner": plans.reply, "writer": answers.reply})
+	held, lose := context.WithCancel(t.Context())
+	lost := k.plan("P", askForPlan, 1)
+	lost.Held = held
+	over := make(chan inbound.Disposition, 1)
+	go func() { over <- k.Handle(t.Context(), lost) }()
+	<-in
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", askForPlan, 2)).Do)
+	lose()
+	close(dies)
+	<-over
+	require.EqualValues(t, 1, plans.asked.Load())
+	request, ok := answers.last.Load().Args["request"].(map[string]any)
+	require.True(t, ok)
+	plan, err := events.Decode([]byte(twoCalls))
+	require.NoError(t, err)
+	require.Equal(t, plan, request["plan"])
+}
+
+func TestProgramsThatDoNotRunAreLoggedWithoutWhatTheyContain(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct{ agent, data, reply string }{
+		"msg=\"a program is not run":                  {"A", `{"type": "tool_calls", "calls": [{"tool_name": "CANARY"}]}`, ""},
+		"reason=planner_invalid":                      {"Q", `{"prompt": "CANARY"}`, `"CANARY"`},
+		"msg=\"an agent of a program has not replied": {"P", `{"prompt": "CANARY"}`, "!CANARY"},
+		"msg=\"a program took longer than it may":     {"T", `{"plan": {"steps": [{"id": "s1", "agent": {"agent_id": "one", "with": {"id": "CANARY"}}}]}}`, ""},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			plans := &scriptedAgent{replies: []string{c.reply, c.reply}}
+			k := newProgramKit(t, map[string]toolFunc{"one": nap(nil), "planner": plans.reply, "writer": plans.reply})
+			var log bytes.Buffer
+			k.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan(c.agent, c.data, 1)).Do)
+			require.False(t, k.response().Success)
+			require.Contains(t, log.String(), want)
+			require.Contains(t, log.String(), "turn=turn")
+			require.NotContains(t, log.String(), "CANARY")
+		})
+	}
+}
