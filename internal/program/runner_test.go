@@ -249,19 +249,18 @@ func TestCollectWaitsForAllCallsAndThenHalts(t *testing.T) {
 // A turn must not be parked for the questions of a call that is about to end.
 func TestCallThatWaitedForPeopleDoesNotWaitOnceItIsStopped(t *testing.T) {
 	t.Parallel()
-	waits := func(r *running, id string) {
+	runs(t, fan(flow.MergeFirstSuccess, 2, "x", "y"), func(r *running) {
+		require.Equal(t, []string{"x", "y"}, r.begun())
 		r.steps.mu.Lock()
-		r.steps.waits[id] = true
+		r.steps.waits["x"] = true
 		r.steps.mu.Unlock()
 		r.Changed <- struct{}{}
-	}
-	runs(t, fan(flow.MergeFirstSuccess, 2, "x", "y"), func(r *running) {
-		waits(r, "x")
 		require.Equal(t, []string{"x", "y"}, r.begun())
 		r.succeeds("y", nil)
+		require.Equal(t, []string{"x", "y", "after"}, r.begun())
+		require.Equal(t, [][]string{{}, {"x"}, {}, {}}, r.steps.rests)
+		r.succeeds("after", nil)
 		require.NoError(t, r.err)
-		require.Equal(t, []string{"x"}, r.steps.rests[1])
-		require.Empty(t, r.steps.rests[len(r.steps.rests)-1])
 	})
 }
 
