@@ -22,20 +22,20 @@ const (
 // Points of a turn whose tool is a program, in the order in which it reaches them. The numbers are the rows of the table of
 // programs in docs/guarantees.md.
 const (
-	BeforePlanner     = "before_planner"      // C3: the call of the planner is stored, it is not asked
-	AfterPlannerReply = "after_planner_reply" // C3: the planner has replied, nothing is stored of it
-	AfterPlanner      = "after_planner"       // C4: the reply of the planner is stored
-	Program           = "program"             // C5: the write of the program
-	AfterProgram      = "after_program"       // C5, C6: the program is stored, no step is called
-	StepCall          = "step_call"           // C7: the write of the call of a step, or of an agent that plans or responds
-	AfterStepCall     = "after_step_call"     // C8: a step is called, its tool is not entered
-	AfterStep         = "after_step"          // C8: the tool of a step has returned, nothing is stored of it
-	StepResponse      = "step_response"       // C9: the write of the response of a step, or of an agent that plans or responds
-	AfterStepResponse = "after_step_response" // C6, C11: the response of a step is stored
-	AfterSteps        = "after_steps"         // C13: all steps have ended, nothing is stored of the result
-	Result            = "result"              // C13: the write of the result, before an agent responds
-	BeforeResponder   = "before_responder"    // C14: the call of the responder is stored, it is not asked
-	AfterResponder    = "after_responder"     // C14: the responder has replied, nothing is stored of it
+	BeforePlanner     = "before_planner"      // P3: the call of the planner is stored, it is not asked
+	AfterPlannerReply = "after_planner_reply" // P3: the planner has replied, nothing is stored of it
+	AfterPlanner      = "after_planner"       // P4: the reply of the planner is stored
+	Program           = "program"             // P5: the write of the program
+	AfterProgram      = "after_program"       // P5, P6: the program is stored, no step is called
+	StepCall          = "step_call"           // P7: the write of the call of a step, or of an agent that plans or responds
+	AfterStepCall     = "after_step_call"     // P8: a step is called, its tool is not entered
+	AfterStep         = "after_step"          // P8: the tool of a step has returned, nothing is stored of it
+	StepResponse      = "step_response"       // P9: the write of the response of a step, or of an agent that plans or responds
+	AfterStepResponse = "after_step_response" // P6, P11: the response of a step is stored
+	AfterSteps        = "after_steps"         // P13: all steps have ended, nothing is stored of the result
+	Result            = "result"              // P13: the write of the result, before an agent responds
+	BeforeResponder   = "before_responder"    // P14: the call of the responder is stored, it is not asked
+	AfterResponder    = "after_responder"     // P14: the responder has replied, nothing is stored of it
 )
 
 // Points of a turn whose tool asks people, in the order in which it reaches them.

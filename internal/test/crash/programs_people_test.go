@@ -19,7 +19,7 @@ func askTwoPeople(effect string) any {
 	return orchestration(effect, "collect", stepInput{Ask: true}, stepInput{Ask: true})
 }
 
-// TestParkedProgramWhoseWorkerDies is C16: two steps wait for people and the turn is parked. An answer continues the step that
+// TestParkedProgramWhoseWorkerDies is P16: two steps wait for people and the turn is parked. An answer continues the step that
 // asked, and only that one, unless a worker dies on the way: then each step without a response is judged by its effect.
 func TestParkedProgramWhoseWorkerDies(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func (r *rig) parked() bool {
 	return err == nil && m.Header.Get(idempotency.HeaderOutcome) == idempotency.ParkParked
 }
 
-// TestProgramWhoseStepsWaitInMemoryWhenTheWorkerDies is C17: a step waits for a person in memory while another one kills the worker.
+// TestProgramWhoseStepsWaitInMemoryWhenTheWorkerDies is P17: a step waits for a person in memory while another one kills the worker.
 func TestProgramWhoseStepsWaitInMemoryWhenTheWorkerDies(t *testing.T) {
 	t.Parallel()
 	for _, effect := range stepEffects() {
@@ -108,7 +108,7 @@ func TestProgramWhoseStepsWaitInMemoryWhenTheWorkerDies(t *testing.T) {
 	}
 }
 
-// TestProgramWhoseOwnerIsPausedPastItsLease is C18: the owner stops at a point, another worker ends the turn, and the owner continues.
+// TestProgramWhoseOwnerIsPausedPastItsLease is P18: the owner stops at a point, another worker ends the turn, and the owner continues.
 func TestProgramWhoseOwnerIsPausedPastItsLease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -159,7 +159,7 @@ func TestProgramWhoseOwnerIsPausedPastItsLease(t *testing.T) {
 	}
 }
 
-// TestProgramWhoseMessageIsPurged is C21: a sweep finds the turn, and each step is judged by its effect.
+// TestProgramWhoseMessageIsPurged is P21: a sweep finds the turn, and each step is judged by its effect.
 func TestProgramWhoseMessageIsPurged(t *testing.T) {
 	t.Parallel()
 	for _, effect := range stepEffects() {
@@ -190,7 +190,7 @@ func TestProgramWhoseMessageIsPurged(t *testing.T) {
 	}
 }
 
-// TestProgramWithADamagedRecord is C22: no tool is entered, open steps are closed, and the turn ends as state_corrupt.
+// TestProgramWithADamagedRecord is P22: no tool is entered, open steps are closed, and the turn ends as state_corrupt.
 func TestProgramWithADamagedRecord(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{events.KindToolResponse, events.KindToolCall} {
@@ -216,7 +216,7 @@ func TestProgramWithADamagedRecord(t *testing.T) {
 	}
 }
 
-// TestStepThatKillsEachWorkerEndsAsInterrupted is C23: ten takeovers without a response of a step are the limit.
+// TestStepThatKillsEachWorkerEndsAsInterrupted is P23: ten takeovers without a response of a step are the limit.
 func TestStepThatKillsEachWorkerEndsAsInterrupted(t *testing.T) {
 	t.Parallel()
 	const takeovers = 10

@@ -24,12 +24,12 @@ const (
 	dropReq = "=drop_req@1"
 )
 
-// programRows are the rows of plans whose steps ask nobody.
+// programRows are the rows of programs whose steps ask no questions.
 func programRows() []programRow {
 	return slices.Concat(rowsBeforeSteps(), rowsOfSteps(), rowsOfGroups(), rowsOfEnds(), rowsOfCancels())
 }
 
-// rowsBeforeSteps are C1 to C5: nothing of the program is called.
+// rowsBeforeSteps are P1 to P5: nothing of the program is called.
 func rowsBeforeSteps() []programRow {
 	row := func(name, fails string) programRow {
 		return programRow{name: name, fails: fails, data: threeStepsOf, entered: everyStepOnce}
@@ -59,19 +59,19 @@ func rowsBeforeSteps() []programRow {
 		return w
 	}
 	return []programRow{
-		row("C1 before the claim", failpoint.BeforeClaim+kill),
-		row("C1 claim stored and not confirmed", failpoint.Claim+kill),
-		row("C1 claimed", failpoint.AfterClaim+kill),
-		invalid("C2 invalid, claim stored and not confirmed", failpoint.Claim+kill),
-		invalid("C2 invalid, response stored and not confirmed", failpoint.Finish+kill),
-		planned("C3 planner not asked yet", failpoint.BeforePlanner+kill, 1),
-		planned("C3 planner asked", failpoint.AfterPlannerReply+kill, 2),
-		planned("C4 planner's reply stored", failpoint.AfterPlanner+kill, 1),
-		planned("C4 planner's reply stored and not confirmed", failpoint.StepResponse+kill, 1),
-		write("C5 program stored and not confirmed", failpoint.Program, kill),
-		write("C5 program stored, answer lost", failpoint.Program, dropAck),
-		write("C5 program lost", failpoint.Program, dropReq),
-		row("C5 program stored", failpoint.AfterProgram+kill),
+		row("P1 before the claim", failpoint.BeforeClaim+kill),
+		row("P1 claim stored and not confirmed", failpoint.Claim+kill),
+		row("P1 claimed", failpoint.AfterClaim+kill),
+		invalid("P2 invalid, claim stored and not confirmed", failpoint.Claim+kill),
+		invalid("P2 invalid, response stored and not confirmed", failpoint.Finish+kill),
+		planned("P3 planner not asked yet", failpoint.BeforePlanner+kill, 1),
+		planned("P3 planner asked", failpoint.AfterPlannerReply+kill, 2),
+		planned("P4 planner's reply stored", failpoint.AfterPlanner+kill, 1),
+		planned("P4 planner's reply stored and not confirmed", failpoint.StepResponse+kill, 1),
+		write("P5 program stored and not confirmed", failpoint.Program, kill),
+		write("P5 program stored, answer lost", failpoint.Program, dropAck),
+		write("P5 program lost", failpoint.Program, dropReq),
+		row("P5 program stored", failpoint.AfterProgram+kill),
 	}
 }
 
@@ -83,7 +83,7 @@ func prompt(name, fails string) programRow {
 	}
 }
 
-// rowsOfSteps are C6 to C9: between two steps, and in one, for each effect.
+// rowsOfSteps are P6 to P9: between two steps, and in one, for each effect.
 func rowsOfSteps() []programRow {
 	row := func(name, fails string) programRow {
 		return programRow{name: name, fails: fails, every: true, data: threeStepsOf, entered: everyStepOnce}
@@ -100,21 +100,21 @@ func rowsOfSteps() []programRow {
 		}
 		return w
 	}
-	inside := cut("C8 in the tool", "", 1)
+	inside := cut("P8 in the tool", "", 1)
 	inside.data = func(effect string) any { return plan(effect, stepInput{}, stepInput{Die: 1}, stepInput{}) }
 	rows := []programRow{
-		row("C6 before the first step", failpoint.AfterProgram+kill),
-		row("C6 after the first step", failpoint.AfterStepResponse+kill),
-		row("C6 after the second step", failpoint.AfterStepResponse+kill2),
-		cut("C7 call stored and not confirmed", failpoint.StepCall+kill2, 0),
-		cut("C8 called", failpoint.AfterStepCall+kill2, 0),
+		row("P6 before the first step", failpoint.AfterProgram+kill),
+		row("P6 after the first step", failpoint.AfterStepResponse+kill),
+		row("P6 after the second step", failpoint.AfterStepResponse+kill2),
+		cut("P7 call stored and not confirmed", failpoint.StepCall+kill2, 0),
+		cut("P8 called", failpoint.AfterStepCall+kill2, 0),
 		inside,
-		cut("C8 returned", failpoint.AfterStep+kill2, 1),
-		row("C9 response stored and not confirmed", failpoint.StepResponse+kill2),
+		cut("P8 returned", failpoint.AfterStep+kill2, 1),
+		row("P9 response stored and not confirmed", failpoint.StepResponse+kill2),
 	}
 	for name, fails := range map[string]string{
-		"C7 call stored, answer lost": failpoint.StepCall + "=drop_ack@2", "C7 call lost": failpoint.StepCall + "=drop_req@2",
-		"C9 response stored, answer lost": failpoint.StepResponse + "=drop_ack@2", "C9 response lost": failpoint.StepResponse + "=drop_req@2",
+		"P7 call stored, answer lost": failpoint.StepCall + "=drop_ack@2", "P7 call lost": failpoint.StepCall + "=drop_req@2",
+		"P9 response stored, answer lost": failpoint.StepResponse + "=drop_ack@2", "P9 response lost": failpoint.StepResponse + "=drop_req@2",
 	} {
 		w := row(name, fails)
 		w.every, w.lives = false, true
@@ -123,11 +123,11 @@ func rowsOfSteps() []programRow {
 	return rows
 }
 
-// rowsOfGroups are C10 to C12: steps that run at the same time.
+// rowsOfGroups are P10 to P12: steps that run at the same time.
 func rowsOfGroups() []programRow {
 	return []programRow{{
 		// g[0] has ended, g[1] kills the worker while g[2] is in its tool, g[3] has not begun.
-		name: "C10 some ended, some in the tool, some not begun", every: true, agent: lead,
+		name: "P10 some ended, some in the tool, some not begun", every: true, agent: lead,
 		data: func(effect string) any {
 			return orchestration(effect, "collect", stepInput{}, stepInput{Until: "entered-g2", Die: 1}, stepInput{Millis: 300}, stepInput{})
 		},
@@ -140,7 +140,7 @@ func rowsOfGroups() []programRow {
 		},
 	}, {
 		// g[0] has won when the worker dies, g[1] is in its tool: it is not entered again, whatever its effect.
-		name: "C11 race that is won", every: true, agent: lead, fails: failpoint.AfterStepResponse + kill,
+		name: "P11 race that is won", every: true, agent: lead, fails: failpoint.AfterStepResponse + kill,
 		data: func(effect string) any {
 			return orchestration(effect, "first_success", stepInput{Until: "entered-g1"}, stepInput{Until: "never"})
 		},
@@ -152,7 +152,7 @@ func rowsOfGroups() []programRow {
 		},
 	}, {
 		// Both have succeeded when the worker dies: the one that was stored first stays the winner.
-		name: "C11 race with two successes", agent: lead, fails: failpoint.AfterStepResponse + kill2,
+		name: "P11 race with two successes", agent: lead, fails: failpoint.AfterStepResponse + kill2,
 		data: func(effect string) any {
 			return orchestration(effect, "first_success", stepInput{Until: "entered-g1"}, stepInput{Until: "entered-g0"})
 		},
@@ -163,7 +163,7 @@ func rowsOfGroups() []programRow {
 			require.Equal(t, values[firstOf(facts, "g[0]", "g[1]")], valuesOf(t, facts, events.KindToolCall)["last"])
 		},
 	}, {
-		name: "C12 one failed, another one open", every: true, agent: lead,
+		name: "P12 one failed, another one open", every: true, agent: lead,
 		data: func(effect string) any {
 			return orchestration(effect, "collect", stepInput{Fail: true}, stepInput{Until: "failed", Die: 1})
 		},
@@ -194,7 +194,7 @@ func firstOf(facts *oneturntest.Facts, steps ...string) string {
 	return ""
 }
 
-// rowsOfEnds are C13 to C15: all steps have ended.
+// rowsOfEnds are P13 to P15: all steps have ended.
 func rowsOfEnds() []programRow {
 	row := func(name, point, how string) programRow {
 		return programRow{name: name, fails: point + how, lives: how == dropAck || how == dropReq, data: threeStepsOf, entered: everyStepOnce}
@@ -211,25 +211,25 @@ func rowsOfEnds() []programRow {
 		return w
 	}
 	return []programRow{
-		row("C13 all steps ended", failpoint.AfterSteps, kill),
-		row("C13 before the response", failpoint.AfterTool, kill),
-		answered("C13 before the result", failpoint.AfterSteps, kill, 1),
-		answered("C13 result stored and not confirmed", failpoint.Result, kill, 1),
-		answered("C13 result stored, answer lost", failpoint.Result, dropAck, 1),
-		answered("C13 result lost", failpoint.Result, dropReq, 1),
-		answered("C14 responder called", failpoint.BeforeResponder, kill, 1),
-		answered("C14 responder has replied", failpoint.AfterResponder, kill, 2),
-		answered("C14 reply stored and not confirmed", failpoint.StepResponse, "=kill@5", 1), // of the planner, three steps and the responder
-		answered("C14 reply stored", failpoint.AfterTool, kill, 1),
-		row("C15 response stored and not confirmed", failpoint.Finish, kill),
-		row("C15 response stored, answer lost", failpoint.Finish, dropAck),
-		row("C15 response lost", failpoint.Finish, dropReq),
-		row("C15 response stored", failpoint.AfterFinish, kill),
-		row("C15 acknowledged", failpoint.AfterAck, kill),
+		row("P13 all steps ended", failpoint.AfterSteps, kill),
+		row("P13 before the response", failpoint.AfterTool, kill),
+		answered("P13 before the result", failpoint.AfterSteps, kill, 1),
+		answered("P13 result stored and not confirmed", failpoint.Result, kill, 1),
+		answered("P13 result stored, answer lost", failpoint.Result, dropAck, 1),
+		answered("P13 result lost", failpoint.Result, dropReq, 1),
+		answered("P14 responder called", failpoint.BeforeResponder, kill, 1),
+		answered("P14 responder has replied", failpoint.AfterResponder, kill, 2),
+		answered("P14 reply stored and not confirmed", failpoint.StepResponse, "=kill@5", 1), // of the planner, three steps and the responder
+		answered("P14 reply stored", failpoint.AfterTool, kill, 1),
+		row("P15 response stored and not confirmed", failpoint.Finish, kill),
+		row("P15 response stored, answer lost", failpoint.Finish, dropAck),
+		row("P15 response lost", failpoint.Finish, dropReq),
+		row("P15 response stored", failpoint.AfterFinish, kill),
+		row("P15 acknowledged", failpoint.AfterAck, kill),
 	}
 }
 
-// rowsOfCancels are C19: the turn is cancelled in a step, or after its worker has died there or between two steps.
+// rowsOfCancels are P19: the turn is cancelled in a step, or after its worker has died there or between two steps.
 func rowsOfCancels() []programRow {
 	cancel := func(r *rig) {
 		_, err := r.client.Cancel(r.t.Context(), &oneturn.Cancel{TurnID: theTurn, Workflow: "Crash"})
@@ -247,10 +247,10 @@ func rowsOfCancels() []programRow {
 		t.Helper()
 		require.Equal(t, events.CodeCancelled, codeOfStep(t, facts, "1"))
 	}
-	inTool := row("C19 worker dies in the tool", "", 1, 1)
+	inTool := row("P19 worker dies in the tool", "", 1, 1)
 	inTool.data = func(effect string) any { return plan(effect, stepInput{}, stepInput{Die: 1}, stepInput{}) }
 	inTool.also = cancelled
-	live := row("C19 in the tool", "", 1, 1)
+	live := row("P19 in the tool", "", 1, 1)
 	live.data = func(effect string) any { return plan(effect, stepInput{}, stepInput{Until: "never"}, stepInput{}) }
 	live.then, live.also = nil, cancelled
 	live.script = func(r *rig, first *process) {
@@ -258,10 +258,10 @@ func rowsOfCancels() []programRow {
 		cancel(r)
 		require.False(r.t, r.wait(first, r.drained))
 	}
-	return []programRow{live, inTool, row("C19 worker dies between two steps", failpoint.AfterStepResponse+kill, 1)}
+	return []programRow{live, inTool, row("P19 worker dies between two steps", failpoint.AfterStepResponse+kill, 1)}
 }
 
-// TestProgramWhoseWorkerDrains is C20: between two steps another worker continues, and a step that does not end in time is judged
+// TestProgramWhoseWorkerDrains is P20: between two steps another worker continues, and a step that does not end in time is judged
 // by its effect.
 func TestProgramWhoseWorkerDrains(t *testing.T) {
 	t.Parallel()
