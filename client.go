@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/worker"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // ClientOptions configure a [Client]. The zero value is usable.
@@ -95,7 +97,7 @@ func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
 	}
-	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, e.Workflow, body, c.msgID(e))
+	return c.publish(ctx, message{kind: events.KindStructuredOutputReady, id: t.TurnID, workflow: e.Workflow, body: body, msgID: c.msgID(e), depth: max(t.Depth, depth(ctx))})
 }
 
 // msgID is the Nats-Msg-Id of a turn. It differs by pool: a message that waits in a pool without
@@ -116,7 +118,7 @@ func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, e
 		return nil, Receipt{}, err
 	}
 	t := turnOf(e)
-	r, err := c.publish(ctx, e.InboundKind(), t.TurnID, t.Workflow, body, c.msgID(e))
+	r, err := c.publish(ctx, message{kind: e.InboundKind(), id: t.TurnID, workflow: t.Workflow, body: body, msgID: c.msgID(e), depth: depth(ctx)})
 	return t, r, err
 }
 
@@ -131,13 +133,29 @@ func (c *Client) Cancel(ctx context.Context, cancel *Cancel) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("cancel turn %.80q: %w", cancel.Turn, err)
 	}
-	return c.publish(ctx, events.KindCancel, cancel.TurnID, cancel.Workflow, body, "")
+	return c.publish(ctx, message{kind: events.KindCancel, id: cancel.TurnID, workflow: cancel.Workflow, body: body})
 }
 
-func (c *Client) publish(ctx context.Context, kind string, id TurnID, workflow string, body []byte, msgID string) (Receipt, error) {
-	m := &nats.Msg{Subject: c.space.In(c.o.Pool, kind, tenant(id.App), workflow, id.Chat), Data: body}
-	if msgID != "" && !c.o.WithoutMsgID {
-		m.Header = nats.Header{nats.MsgIdHdr: {msgID}}
+// message is what a client publishes.
+type message struct {
+	kind     string
+	id       TurnID
+	workflow string
+	body     []byte
+	msgID    string // "" for none
+	depth    int    // of a turn, 0 for none
+}
+
+// depth returns how many programs the tool call is in that ctx belongs to; 0 outside a tool.
+func depth(ctx context.Context) int { return tool.Info(ctx).Depth }
+
+func (c *Client) publish(ctx context.Context, p message) (Receipt, error) {
+	m := &nats.Msg{Subject: c.space.In(c.o.Pool, p.kind, tenant(p.id.App), p.workflow, p.id.Chat), Data: p.body, Header: nats.Header{}}
+	if p.msgID != "" && !c.o.WithoutMsgID {
+		m.Header[nats.MsgIdHdr] = []string{p.msgID}
+	}
+	if p.depth > 0 {
+		m.Header[subjects.HeaderDepth] = []string{strconv.Itoa(p.depth)}
 	}
 	ack, err := c.js.PublishMsg(ctx, m)
 	switch {

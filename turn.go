@@ -41,6 +41,9 @@ type Turn struct {
 	TurnSequence     int64          // position in the chat, 0 if unknown
 	ContextVariables map[string]any // snapshot of the context variables, nil for none
 	CorrectionOf     string         // turn key of the turn that this one corrects, may be empty
+	// Depth is the number of programs that the turn is in, for a tool in another process that publishes it: the Oneturn-Depth
+	// that its call came with. With the context of a Go tool the client knows it. 0 for a turn that no program has caused.
+	Depth int
 }
 
 // Cancel requests the end of a turn, see [Client.Cancel].

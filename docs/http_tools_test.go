@@ -54,7 +54,7 @@ func TestHeadersOfTheHTTPPageAreSent(t *testing.T) {
 	t.Parallel()
 	call := &tools.Call{
 		Turn: events.TurnID{App: "a", Chat: "c", Turn: "t"}, CallID: "t", Workflow: "w", Agent: "a", UserID: "u", Name: "n",
-		IdempotencyKey: "k", FencingToken: 1, Epoch: 1, Attempt: 1, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		IdempotencyKey: "k", FencingToken: 1, Epoch: 1, Attempt: 1, Depth: 1, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 	var got http.Header
 	_, err := endpoint(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() }, call)

@@ -34,7 +34,7 @@ func TestMCPPageNamesTheKeysOfMetaAndIsShort(t *testing.T) {
 	page, err := os.ReadFile("mcp-servers.md")
 	require.NoError(t, err)
 	for _, key := range []string{
-		mcptool.MetaIdempotencyKey, mcptool.MetaFencingToken, mcptool.MetaEpoch, mcptool.MetaAttempt, mcptool.MetaCall,
+		mcptool.MetaIdempotencyKey, mcptool.MetaFencingToken, mcptool.MetaEpoch, mcptool.MetaAttempt, mcptool.MetaCall, mcptool.MetaDepth,
 		mcptool.MetaCode, mcptool.MetaRetryable, mcptool.MetaRetryAfter,
 	} {
 		require.Contains(t, string(page), "`"+key)

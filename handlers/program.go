@@ -75,7 +75,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	clock := program.NewClock(ctx, t.Binding.Program.Limits.Timeout)
 	defer clock.End()
 	r.OnWait(clock.Pause)
-	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t, 1), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
+	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
 	p.cancelReason = sync.OnceValue(func() string { return h.cancelReason(t, d.Turn) })
 	p.used = usageOf(d.Turn)
 	begun := time.Now()
@@ -295,8 +295,8 @@ func (p *programRun) changed() {
 }
 
 // compiler compiles the programs of a call whose tool runs programs, and finds the tools of their steps.
-func (h *Handlers) compiler(t *turn, depth int) *program.Compiler {
-	return program.NewCompiler(h.Bindings(), t.Binding, t.Agent, depth, h.describe)
+func (h *Handlers) compiler(t *turn) *program.Compiler {
+	return program.NewCompiler(h.Bindings(), t.Binding, t.Agent, t.Depth+1, h.describe)
 }
 
 // describe returns what a tool has reported of itself. No tool is asked.
@@ -315,9 +315,9 @@ func (h *Handlers) describe(b *bindings.Binding) (tools.Description, bool) {
 func (h *Handlers) prepareProgram(t *turn) {
 	t.args, _ = t.Data.(map[string]any)
 	t.argsJSON = t.data
-	_, _, err := h.compiler(t, 1).Compile(t.Data)
+	_, _, err := h.compiler(t).Compile(t.Data)
 	if refused, ok := errors.AsType[*flow.Refused](err); ok {
-		t.reject = rejectProgram(t, refused)
+		t.reject = rejectProgram(t, refused, err)
 		t.reject.refusal = refusalOf(err)
 		h.warnRefused(t, refused)
 	} else if err != nil {
@@ -339,8 +339,12 @@ func notRun(t *turn, code events.Code) map[string]any {
 }
 
 // rejectProgram rejects an invalid program, with what is wrong with it and feedback for the model.
-func rejectProgram(t *turn, refused *flow.Refused) *rejection {
-	payload := notRun(t, events.CodeValidationFailed)
+func rejectProgram(t *turn, refused *flow.Refused, err error) *rejection {
+	code := events.CodeValidationFailed
+	if events.CodeOf(err) == events.CodeGuardrail { // the program itself is valid: it is too deep where it was called from
+		code = events.CodeGuardrail
+	}
+	payload := notRun(t, code)
 	payload["errors"], payload["feedback"] = events.JSONOf(refused.Problems), refused.Feedback()
 	if refused.Reason != "" {
 		payload["reason"] = refused.Reason
@@ -349,7 +353,7 @@ func rejectProgram(t *turn, refused *flow.Refused) *rejection {
 	if refused.Reason == flow.ReasonPlannerInvalid || refused.Reason == flow.ReasonPlannerRecursion {
 		whose = fmt.Sprintf("The program that planner %s wrote for agent %s", t.Binding.Program.Planner, t.Agent)
 	}
-	return &rejection{code: events.CodeValidationFailed, payload: payload, content: events.Clip(asSentence(whose + " is not run: " + refused.Error()))}
+	return &rejection{code: code, payload: payload, content: events.Clip(asSentence(whose + " is not run: " + refused.Error()))}
 }
 
 // startedEvent is the event of the record that has the program.

@@ -48,12 +48,15 @@ func (p *programRun) outcome(err error) (out engine.Outcome, stopped error) {
 		p.summary = planner.RefusedSummary(refused)
 		p.fallback = p.summary
 		p.h.warnRefused(p.own, refused)
-		return p.refusedOutcome(refused), nil
+		return p.refusedOutcome(refused, err), nil
 	case p.runner == nil && errors.As(err, &coded) && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt:
 		p.own.ended = &programEnd{status: flow.StatusFailed, refusal: refusalOf(err)}
 		out = engine.Failure(p.own.Binding.Tool, coded)
 		payload := notRun(p.own, out.Code)
-		payload["status"], payload["message"] = string(flow.StatusFailed), out.Content
+		payload["message"] = out.Content
+		if p.own.ended.refusal == "" {
+			payload["status"] = string(flow.StatusFailed)
+		}
 		out.Payload = events.JSONOf(payload)
 		return out, nil
 	case p.runner == nil:
@@ -104,8 +107,8 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 }
 
 // refusedOutcome is the outcome of a program that is not valid.
-func (p *programRun) refusedOutcome(refused *flow.Refused) engine.Outcome {
-	r := rejectProgram(p.own, refused)
+func (p *programRun) refusedOutcome(refused *flow.Refused, err error) engine.Outcome {
+	r := rejectProgram(p.own, refused, err)
 	return engine.Outcome{
 		ToolName: p.own.Binding.Tool, Status: events.StatusError, Code: r.code, Content: r.content, Message: r.content, Payload: events.JSONOf(r.payload),
 	}

@@ -388,7 +388,7 @@ func damagedBy(err error) error {
 // nested runs a program that is the tool of a step, in the same turn and by the same journal.
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	inner := &programRun{
-		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn, p.depth()+1), steps: map[string]*step{},
+		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn), steps: map[string]*step{},
 		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason, used: p.used,
 	}
 	_, literal := s.call.Arguments["plan"].(map[string]any)

@@ -3,8 +3,10 @@ package handlers_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
@@ -169,4 +171,45 @@ func TestEventsOfStepsNameTheTurnAndTheirIDsInTheProgram(t *testing.T) {
 		require.Equal(t, "turn", call.Program)
 		require.Equal(t, "turn", response.Program)
 	}
+}
+
+func TestProgramIsTooDeepByWhereItWasCalledFrom(t *testing.T) {
+	t.Parallel()
+	for depth, code := range map[string]events.Code{"0": "", "2": "", "3": events.CodeGuardrail, "many": events.CodeGuardrail} {
+		t.Run(depth, func(t *testing.T) {
+			t.Parallel()
+			seen := 0
+			k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+				seen = call.Depth
+				return echo(ctx, call)
+			}})
+			m := k.plan("A", twoCalls, 1)
+			m.Header = nats.Header{subjects.HeaderDepth: {depth}}
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
+			require.Equal(t, code, k.response().Code)
+			if code == "" {
+				require.Equal(t, depth, strconv.Itoa(seen-1))
+				require.Equal(t, depth, strconv.Itoa(k.response().Depth))
+			} else {
+				require.Equal(t, []string{"program_refusals_total depth", "programs_total plan invalid WF"}, k.series())
+				require.Empty(t, k.enteredCalls())
+			}
+		})
+	}
+}
+
+func TestDepthOfAParkedProgramIsTheOneOfItsClaim(t *testing.T) {
+	t.Parallel()
+	depths := []int{}
+	asks := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		depths = append(depths, call.Depth)
+		a, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		return tools.Result{Value: a.Value}, err
+	}
+	k := newProgramKit(t, map[string]toolFunc{"ask": asks})
+	m := k.plan("A", `{"type": "tool_calls", "calls": [{"tool_name": "ask", "arguments": {"id": "x"}}]}`, 1)
+	m.Header = nats.Header{subjects.HeaderDepth: {"2"}}
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.answers(2, "turn#0/sure", "yes").Message).Do)
+	require.Equal(t, []int{3, 3}, depths)
 }

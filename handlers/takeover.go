@@ -105,6 +105,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 		}
 	}
 	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
+	t.Depth = call.Depth
 	if reused {
 		t.CallID = events.QualifiedCallID(event.Turn, key.Turn)
 	}

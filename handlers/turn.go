@@ -94,6 +94,7 @@ func (h *Handlers) turn(ctx context.Context, m *message, at subjects.Inbound, bo
 		return inbound.Acked()
 	}
 	t := newTurn(m, event)
+	t.Depth = inbound.Depth(m.Header)
 	t.setData(body.CanonicalData(event))
 	return h.admit(ctx, t)
 }

@@ -82,3 +82,7 @@ func parseAsk(rest string) (k Key, askToken string, ok bool) {
 // HeaderReply is the header of an inbound answer that names the subject for its verdict. The
 // reply subject of the message itself is JetStream's, for the acknowledgement of the publish.
 const HeaderReply = "Oneturn-Reply"
+
+// HeaderDepth is the header of a call, and of an inbound turn that such a call publishes, with the number of programs that it is
+// in. Without the header it is 0.
+const HeaderDepth = "Oneturn-Depth"

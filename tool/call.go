@@ -22,6 +22,9 @@ type CallInfo struct {
 	Epoch          int    // 1 for the first owner of the turn, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
 	Trace          string // W3C traceparent of the turn, "" if it has none
+	// Depth is the number of programs that the call is in: the ones that have published its turn as well. oneturn.Client
+	// passes it on with turns that the tool publishes.
+	Depth int
 }
 
 // Info returns the call that ctx belongs to. Outside a tool it returns the zero value.

@@ -23,12 +23,12 @@ func TestInfoHasEveryFieldOfTheCall(t *testing.T) {
 	invoker := tools.Func(func(ctx context.Context, _ map[string]any) (any, error) { info = tool.Info(ctx); return "", nil })
 	_, err := invoker.Invoke(t.Context(), &tools.Call{
 		Turn: events.TurnID{App: "app", Chat: "chat", Run: "run", Turn: "turn"}, CallID: "id", Workflow: "W", Agent: "A", UserID: "ada", Name: "save",
-		IdempotencyKey: "key", FencingToken: 7, Epoch: 2, Attempt: 3, Trace: "00-1-2-01",
+		IdempotencyKey: "key", FencingToken: 7, Epoch: 2, Attempt: 3, Trace: "00-1-2-01", Depth: 4,
 	})
 	require.NoError(t, err)
 	require.Equal(t, tool.CallInfo{
 		App: "app", Chat: "chat", Run: "run", Turn: "turn", CallID: "id", Workflow: "W", Agent: "A", UserID: "ada", Tool: "save",
-		IdempotencyKey: "key", FencingToken: 7, Epoch: 2, Attempt: 3, Trace: "00-1-2-01",
+		IdempotencyKey: "key", FencingToken: 7, Epoch: 2, Attempt: 3, Trace: "00-1-2-01", Depth: 4,
 	}, info)
 	for i := range reflect.TypeOf(info).NumField() {
 		require.False(t, reflect.ValueOf(info).Field(i).IsZero(), reflect.TypeOf(info).Field(i).Name)

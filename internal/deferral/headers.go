@@ -46,7 +46,7 @@ func bounded(all nats.Header) (header nats.Header, size int) {
 	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderOrigin, HeaderTurn, HeaderMsgID} {
 		delete(senders, name)
 	}
-	for _, name := range append([]string{subjects.HeaderReply, idempotency.HeaderTrace, inbound.TraceParent}, slices.Sorted(maps.Keys(senders))...) {
+	for _, name := range append([]string{subjects.HeaderReply, subjects.HeaderDepth, idempotency.HeaderTrace, inbound.TraceParent}, slices.Sorted(maps.Keys(senders))...) {
 		more := inbound.HeaderSize(name, senders[name])
 		if more == 0 || size+more > inbound.MaxSenderHeaders {
 			continue

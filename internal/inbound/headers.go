@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // MaxSenderHeaders bounds the headers of a sender that are kept with a message that is stored again, in bytes.
@@ -26,6 +27,22 @@ func Trace(h nats.Header) string {
 		}
 	}
 	return ""
+}
+
+// maxDepth is the depth of a message whose header is larger, or cannot be read: too deep for any program.
+const maxDepth = 99
+
+// Depth returns how many programs the turn of a message is in: the tool of one of their steps has published it.
+func Depth(h nats.Header) int {
+	values := h[subjects.HeaderDepth]
+	if len(values) == 0 {
+		return 0
+	}
+	depth, err := strconv.ParseUint(values[0], 10, 16)
+	if err != nil || len(values) > 1 {
+		return maxDepth
+	}
+	return min(int(depth), maxDepth)
 }
 
 // SenderHeaders returns the headers of a message without those that the server would interpret.

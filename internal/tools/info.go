@@ -17,6 +17,7 @@ type Info struct {
 	Epoch          int
 	Attempt        int
 	Trace          string
+	Depth          int
 }
 
 // Info returns the identity of the call.
@@ -24,6 +25,6 @@ func (c *Call) Info() Info {
 	return Info{
 		App: c.Turn.App, Chat: c.Turn.Chat, Run: c.Turn.Run, Turn: c.Turn.Turn, CallID: c.CallID,
 		Workflow: c.Workflow, Agent: c.Agent, UserID: c.UserID, Tool: c.Name,
-		IdempotencyKey: c.IdempotencyKey, FencingToken: c.FencingToken, Epoch: c.Epoch, Attempt: c.Attempt, Trace: c.Trace,
+		IdempotencyKey: c.IdempotencyKey, FencingToken: c.FencingToken, Epoch: c.Epoch, Attempt: c.Attempt, Trace: c.Trace, Depth: c.Depth,
 	}
 }

@@ -13,7 +13,7 @@
 //	crash      the process or the handler ends without an answer
 //	progress   reports 25 "step 1", 50 "step 2", 75 "step 3", then {"done": true}
 //	big        {"text": "x…"} with args.bytes of x
-//	identity   {"idempotency_key", "fencing_token", "epoch", "attempt"} as it was passed
+//	identity   {"idempotency_key", "fencing_token", "epoch", "attempt", "depth"} as it was passed
 //	ask        asks "color" and returns {"color": answer}
 //	null       null, or nothing
 //	garbage    what is not JSON

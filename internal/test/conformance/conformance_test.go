@@ -22,7 +22,7 @@ func golang(name string) tools.Invoker {
 		}
 		return conformance.Function(ctx, name, data, conformance.Host{
 			Identity: conformance.Identity{
-				IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt,
+				IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt, Depth: call.Depth,
 			},
 			Progress: func(ctx context.Context, percent float64, message string) error {
 				host, err := tools.HostFrom(ctx, "progress")

@@ -21,6 +21,7 @@ type Identity struct {
 	FencingToken   uint64 `json:"fencing_token"`
 	Epoch          int    `json:"epoch"`
 	Attempt        int    `json:"attempt"`
+	Depth          int    `json:"depth"` // 0 also if it was not passed
 }
 
 // Host is what the functions need of the side on which they run. Fields of functions that the

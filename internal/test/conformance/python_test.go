@@ -61,7 +61,7 @@ def big(bytes):
 
 def identity():
     call = oneturn.call()
-    return {name: getattr(call, name) for name in ("idempotency_key", "fencing_token", "epoch", "attempt")}
+    return {name: getattr(call, name) for name in ("idempotency_key", "fencing_token", "epoch", "attempt", "depth")}
 
 async def ask():
     return {"color": await oneturn.ask("Color", name="color")}

@@ -126,10 +126,10 @@ func (s *suite) namesHuge() {
 func (s *suite) passesIdentity() {
 	call := s.call("identity", `{}`)
 	for epoch := 1; epoch <= 2; epoch++ {
-		call.Epoch, call.FencingToken, call.Attempt = epoch, uint64(1)<<60+uint64(epoch), 3-epoch
+		call.Epoch, call.FencingToken, call.Attempt, call.Depth = epoch, uint64(1)<<60+uint64(epoch), 3-epoch, 2*(epoch-1)
 		result, err := s.run(call)
 		require.NoError(s, err)
-		want, err := json.Marshal(Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt})
+		want, err := json.Marshal(Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt, call.Depth})
 		require.NoError(s, err)
 		s.exactly(string(want), result)
 	}
@@ -137,7 +137,7 @@ func (s *suite) passesIdentity() {
 
 func (s *suite) escapesIdentity() {
 	call := s.call("identity", `{}`)
-	const forged = "\r\nOneturn-Epoch: 99\r\nOneturn-Fencing-Token: 99\r\nOneturn-Attempt: 99\r\n\r\n{}"
+	const forged = "\r\nOneturn-Epoch: 99\r\nOneturn-Fencing-Token: 99\r\nOneturn-Attempt: 99\r\nOneturn-Depth: 99\r\n\r\n{}"
 	call.UserID, call.Agent, call.Workflow = "ada"+forged, "agent"+forged, "Suite"+forged
 	call.Turn.App, call.Turn.Chat, call.Turn.Turn, call.CallID = "app"+forged, "chat"+forged, "turn"+forged, "call"+forged
 	result, err := s.run(call)
@@ -147,7 +147,7 @@ func (s *suite) escapesIdentity() {
 	}
 	var passed Identity
 	require.NoError(s, json.Unmarshal(result.Value, &passed))
-	require.Equal(s, Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt}, passed)
+	require.Equal(s, Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt, call.Depth}, passed)
 }
 
 func (s *suite) runsMany() {

@@ -47,7 +47,7 @@ func function(r *http.Request, a asked) sent {
 	value, err := conformance.Function(r.Context(), name, json.RawMessage(args), conformance.Host{
 		Identity: conformance.Identity{
 			IdempotencyKey: strings.ReplaceAll(a.header.Get(target.HeaderIdempotencyKey), "%20", " "), FencingToken: token,
-			Epoch: number(target.HeaderEpoch), Attempt: number(target.HeaderAttempt),
+			Epoch: number(target.HeaderEpoch), Attempt: number(target.HeaderAttempt), Depth: number(target.HeaderDepth),
 		},
 		Crash: func() { panic(http.ErrAbortHandler) },
 	})

@@ -86,6 +86,6 @@ func identity(h http.Header) conformance.Identity {
 	token, _ := strconv.ParseUint(h.Get(target.HTTPFencingToken), 10, 64)
 	return conformance.Identity{
 		IdempotencyKey: strings.ReplaceAll(h.Get(target.HTTPIdempotencyKey), "%20", " "), FencingToken: token,
-		Epoch: number(target.HeaderEpoch), Attempt: number(target.HeaderAttempt),
+		Epoch: number(target.HeaderEpoch), Attempt: number(target.HeaderAttempt), Depth: number(target.HeaderDepth),
 	}
 }

@@ -13,6 +13,7 @@ const (
 	MetaEpoch          = "oneturn/epoch"           // 1 for the first owner, one more for each takeover
 	MetaAttempt        = "oneturn/attempt"         // 1 for the first attempt of this run
 	MetaCall           = "oneturn/call"
+	MetaDepth          = "oneturn/depth" // programs that the call is in; not sent for a call that is in none
 )
 
 // Keys of `_meta` in a result with isError, with which a server classifies the error.
@@ -34,6 +35,9 @@ func (u *activeCall) meta() mcp.Meta {
 	}
 	if u.call.Trace != "" {
 		m["traceparent"] = u.call.Trace
+	}
+	if u.call.Depth > 0 {
+		m[MetaDepth] = u.call.Depth
 	}
 	return m
 }

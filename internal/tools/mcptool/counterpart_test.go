@@ -146,6 +146,7 @@ func run(ctx context.Context, name string, req *mcp.CallToolRequest, crash func(
 	id.FencingToken, _ = strconv.ParseUint(meta(mcptool.MetaFencingToken), 10, 64)
 	id.Epoch, _ = strconv.Atoi(meta(mcptool.MetaEpoch))
 	id.Attempt, _ = strconv.Atoi(meta(mcptool.MetaAttempt))
+	id.Depth, _ = strconv.Atoi(meta(mcptool.MetaDepth))
 	host := conformance.Host{
 		Crash:    func() { crash(ctx) },
 		Identity: id,

@@ -93,7 +93,7 @@ func host(nc *nats.Conn, r micro.Request) conformance.Host {
 	return conformance.Host{
 		Identity: conformance.Identity{
 			IdempotencyKey: strings.ReplaceAll(r.Headers().Get("Oneturn-Idempotency-Key"), "%20", " "),
-			FencingToken:   token, Epoch: number("Oneturn-Epoch"), Attempt: number("Oneturn-Attempt"),
+			FencingToken:   token, Epoch: number("Oneturn-Epoch"), Attempt: number("Oneturn-Attempt"), Depth: number("Oneturn-Depth"),
 		},
 		Progress: func(_ context.Context, percent float64, message string) error {
 			m := nats.NewMsg(r.Reply())

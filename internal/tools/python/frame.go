@@ -69,6 +69,7 @@ type meta struct {
 	FencingToken   uint64 `json:"fencing_token"`
 	Epoch          int    `json:"epoch"`
 	Attempt        int    `json:"attempt"`
+	Depth          int    `json:"depth"`
 }
 
 // reply is one frame from a child: a greeting, the news that a call's function is about to be
@@ -135,7 +136,7 @@ func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, err
 		Meta: &meta{
 			AppID: call.Turn.App, ChatID: call.Turn.Chat, RunID: call.Turn.Run, Turn: call.Turn.Turn,
 			CallID: call.CallID, Workflow: call.Workflow, Agent: call.Agent, UserID: call.UserID, Tool: call.Name,
-			IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt,
+			IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt, Depth: call.Depth,
 		},
 	}
 	if call.MapArgs {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Headers of calls and answers, one spelling for NATS and HTTP: Identity writes the ids of a call, escaped,
@@ -29,6 +30,7 @@ const (
 	HeaderUser           = "Oneturn-User" // not sent when the user is unknown
 	HeaderWorkflow       = "Oneturn-Workflow"
 	HeaderAgent          = "Oneturn-Agent"
+	HeaderDepth          = subjects.HeaderDepth // not sent for a call that is in no program
 	HeaderTrace          = "traceparent"
 )
 
@@ -69,6 +71,7 @@ func Identity(call *tools.Call) []Header {
 		{HeaderWorkflow, call.Workflow},
 		{HeaderAgent, call.Agent},
 		{HeaderTrace, call.Trace},
+		{HeaderDepth, depth(call)},
 	}
 	headers := make([]Header, 0, len(all))
 	for _, h := range all {
@@ -77,6 +80,14 @@ func Identity(call *tools.Call) []Header {
 		}
 	}
 	return headers
+}
+
+// depth is the value of [HeaderDepth], "" for a call that is in no program.
+func depth(call *tools.Call) string {
+	if call.Depth <= 0 {
+		return ""
+	}
+	return strconv.Itoa(call.Depth)
 }
 
 // CodeOf is what [HeaderErrorCode] means: codes that are not a tool's to give count

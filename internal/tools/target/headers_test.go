@@ -20,7 +20,7 @@ func TestCallIsNamedByHeaders(t *testing.T) {
 	t.Parallel()
 	got := target.Identity(&tools.Call{
 		Turn: events.TurnID{App: "acme", Chat: "c 1", Turn: "t1"}, CallID: "t1@ab", Workflow: "Sales", Agent: "Closer", Name: "quote",
-		IdempotencyKey: "k", FencingToken: 18446744073709551615, Epoch: 2, Attempt: 3,
+		IdempotencyKey: "k", FencingToken: 18446744073709551615, Epoch: 2, Attempt: 3, Depth: 2,
 	})
 	require.Equal(t, []target.Header{
 		{"Oneturn-Idempotency-Key", "k"},
@@ -34,6 +34,7 @@ func TestCallIsNamedByHeaders(t *testing.T) {
 		{"Oneturn-Chat", "c%201"},
 		{"Oneturn-Workflow", "Sales"},
 		{"Oneturn-Agent", "Closer"},
+		{"Oneturn-Depth", "2"},
 	}, got)
 }
 

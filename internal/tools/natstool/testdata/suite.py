@@ -95,7 +95,7 @@ def busy(call, succeeds_at):
 def identity(call):
     return {
         "idempotency_key": call.header("Idempotency-Key"), "fencing_token": int(call.header("Fencing-Token")),
-        "epoch": int(call.header("Epoch")), "attempt": int(call.header("Attempt")),
+        "epoch": int(call.header("Epoch")), "attempt": int(call.header("Attempt")), "depth": int(call.header("Depth") or 0),
     }
 
 

@@ -21,11 +21,15 @@ class Call:
     """The running call: its user and agent, and the key and token to pass to the systems that the tool changes."""
 
     __slots__ = ("app_id", "chat_id", "run_id", "turn", "call_id", "workflow", "agent", "user_id", "tool",
-                 "idempotency_key", "fencing_token", "epoch", "attempt")
+                 "idempotency_key", "fencing_token", "epoch", "attempt", "depth")
 
     def __init__(self, meta):
         for name in self.__slots__:
             setattr(self, name, meta.get(name))
+
+    def headers(self):
+        """The headers of NATS messages with which the tool publishes turns: how many programs the call is in."""
+        return {"Oneturn-Depth": str(self.depth)} if self.depth else {}
 
 
 def call():
