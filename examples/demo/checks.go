@@ -27,6 +27,7 @@ import (
 const (
 	helloLedger  = "HELLO_LEDGER"
 	studioLedger = "STUDIO_LEDGER"
+	tripLedger   = "TRIP_LEDGER"
 )
 
 // ledger is the path of the file to which the tools add a line for each run.

@@ -30,6 +30,8 @@ func scenarios() []scenario {
 		{"kill -9 of the worker inside an idempotent tool", killIdempotent},
 		{"kill -9 of the worker whose tool waits for a person", killWaiting},
 		{"kill -9 of all workers while a turn is parked", killAllParked},
+		{"kill -9 of the worker of a plan, after its first call", killPlan},
+		{"kill -9 of the worker of an orchestration, after its group of agents", killOrchestration},
 		{"Afterwards", afterwards},
 	}
 }

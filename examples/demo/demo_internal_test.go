@@ -115,6 +115,22 @@ func TestTallyCountsEachTurnAndEventsWithoutATurn(t *testing.T) {
 	require.Len(t, n.wait(ctx, 99), 3, "it stops waiting")
 }
 
+func TestResponsesOfStepsAndOfTurnsAreCountedApart(t *testing.T) {
+	t.Parallel()
+	turns, steps := tally{key: responseOf}, tally{key: stepOf}
+	for _, body := range []string{
+		`{"turn":"t7","tool_call_id":"t7#0","step":"0"}`, `{"turn":"t7","tool_call_id":"t7#1","step":"1"}`, `{"turn":"t7","tool_call_id":"t7"}`,
+	} {
+		turns.event([]byte(body))
+		steps.event([]byte(body))
+	}
+	require.Equal(t, map[string]int{"t7": 1}, turns.wait(t.Context(), 1))
+	require.NoError(t, steps.waitFor(t.Context(), "t7#0", "t7#1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, steps.waitFor(ctx, "t7#2"), context.Canceled)
+}
+
 func TestOnlyOurOwnWorkerIsKilled(t *testing.T) {
 	t.Parallel()
 	c := testWorkers(t, "ready")
@@ -175,6 +191,7 @@ func TestUnpackedExamplesBindTheToolsOfTheScenarios(t *testing.T) {
 	require.Equal(t, map[string]bindings.Effect{
 		"greet": "unsafe", "charge": "unsafe", "file_note": "idempotent",
 		"request_approval": "replay", "request_api_key": "replay", "review_diagram": "replay",
+		"run_plan": "program", "cp__agent_orchestrate": "program",
 	}, effects)
 }
 

@@ -36,6 +36,7 @@ type demo struct {
 	responses tally
 	questions tally // by their ids
 	parks     tally // by turn
+	steps     tally // of programs that have ended, by their ids
 	checks    int   // promises checked
 	broken    int   // of them, not kept
 
@@ -48,7 +49,9 @@ const ackWait = 2 * time.Second
 
 // newDemo starts the server and two workers. On an error it removes what it created.
 func newDemo(ctx context.Context, o options) (_ *demo, err error) {
-	d := &demo{out: o.out, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}}
+	d := &demo{
+		out: o.out, responses: tally{key: responseOf}, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}, steps: tally{key: stepOf},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.cleanUp())
@@ -74,8 +77,8 @@ func newDemo(ctx context.Context, o options) (_ *demo, err error) {
 	}
 	d.workers = &workerGroup{o: o, dir: dir, args: []string{
 		"--nats", server.URL(), "--workflows", workflows, "--watch=false", "--http", "127.0.0.1:0",
-		"--tool-env", helloLedger + "," + studioLedger, "--park-after", parkAfter.String(), "--soft-stop", "1s", "--log-level", "warn", "-o", "json",
-	}, env: append(quietEnvironment(os.Environ()), helloLedger+"="+string(d.ledger), studioLedger+"="+string(d.ledger))}
+		"--tool-env", helloLedger + "," + studioLedger + "," + tripLedger, "--park-after", parkAfter.String(), "--soft-stop", "1s", "--log-level", "warn", "-o", "json",
+	}, env: append(quietEnvironment(os.Environ()), helloLedger+"="+string(d.ledger), studioLedger+"="+string(d.ledger), tripLedger+"="+string(d.ledger))}
 	if o.python != "" {
 		d.workers.args = append(d.workers.args, "--python", o.python)
 	}
@@ -110,28 +113,30 @@ func (d *demo) connect(ctx context.Context, server *embedded.Server) error {
 	if err != nil {
 		return err
 	}
-	for subject, to := range map[string]*tally{
-		space.EventsOfKind(events.KindToolResponse):        &d.responses,
-		space.EventsOfKind(events.RecordAsk + ".*"):        &d.questions,
-		space.Live("demo", "demo", events.KindRunComplete): &d.parks,
+	for subject, to := range map[string][]*tally{
+		space.EventsOfKind(events.KindToolResponse):        {&d.responses, &d.steps},
+		space.EventsOfKind(events.RecordAsk + ".*"):        {&d.questions},
+		space.Live("demo", "demo", events.KindRunComplete): {&d.parks},
 	} {
-		if err := to.listen(nc, subject); err != nil {
-			return err
+		for _, t := range to {
+			if err := t.listen(nc, subject); err != nil {
+				return err
+			}
 		}
 	}
 	d.client, err = oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	return err
 }
 
-// unpack writes the workflows of the examples to dir.
+// unpack writes the workflows of the examples, and the one of the scenarios of programs, to dir.
 func unpack(dir string) error {
-	for name, files := range map[string]fs.FS{"01-hello": examples.Hello, "02-approval": examples.Approval} {
-		workflows, err := fs.Sub(files, name+"/workflows")
+	for name, files := range map[string]fs.FS{"01-hello/workflows": examples.Hello, "02-approval/workflows": examples.Approval, "workflows": trip} {
+		workflows, err := fs.Sub(files, name)
 		if err == nil {
 			err = os.CopyFS(dir, workflows)
 		}
 		if err != nil {
-			return fmt.Errorf("unpack the example %s: %w", name, err)
+			return fmt.Errorf("unpack %s: %w", name, err)
 		}
 	}
 	return nil
