@@ -157,12 +157,10 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 	}
 	t.Asked = t.Asked || d.Turn != nil && len(d.Turn.Questions()) > 0
 	stored := t.reject
-	if d.Turn != nil && d.Turn.Claim != nil {
-		t.closes = t.closes || d.Turn.Claim.Meta.Effect == string(events.EffectProgram) // a cancel has not read the claim
-		if code != events.CodeStateCorrupt {
-			stored = fromClaim(&r, d.Turn.Claim)
-		}
+	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
+		stored = fromClaim(&r, d.Turn.Claim)
 	}
+	t.closes = t.closes || ofProgram(d.Turn)
 	r.Status, r.Code = events.StatusError, code
 	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
 	switch {

@@ -76,7 +76,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	defer clock.End()
 	r.OnWait(clock.Pause)
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
-	p.cancelReason = sync.OnceValue(func() string { return h.cancelReason(t, d.Turn) })
+	p.cancelReason = h.reasonReader(t, d.Turn)
 	p.used = usageOf(d.Turn)
 	begun := time.Now()
 	p.enterState(clock, stateInit, "", "")
@@ -122,7 +122,7 @@ func (p *programRun) runStored(ctx context.Context) error {
 }
 
 func (p *programRun) newRunner(stored *flow.Program) *program.Runner {
-	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: p.changes}
+	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: p.changes, Timing: p.h.Timing}
 }
 
 // stored returns the program as it is stored: what an earlier owner has stored, else the one that is compiled from the arguments of

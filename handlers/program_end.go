@@ -152,6 +152,12 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 	return nil
 }
 
+// ofProgram reports whether the tool of a turn is a program: by its claim, or by its steps if that cannot be read. T is nil for a turn
+// that was not claimed before.
+func ofProgram(t *idempotency.Turn) bool {
+	return t != nil && (t.Claim != nil && t.Claim.Meta.Effect == string(events.EffectProgram) || len(t.Steps()) > 0)
+}
+
 // endedStep returns the response of a step that ends with a code and without its tool.
 func (h *Handlers) endedStep(t *turn, code events.Code, content string, tool ...string) ([]byte, error) {
 	r := t.response()

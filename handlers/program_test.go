@@ -213,3 +213,18 @@ func TestDepthOfAParkedProgramIsTheOneOfItsClaim(t *testing.T) {
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.answers(2, "turn#0/sure", "yes").Message).Do)
 	require.Equal(t, []int{3, 3}, depths)
 }
+
+func TestStepsOfAParkedProgramEndBeforeTheTurnThatIsCancelled(t *testing.T) {
+	t.Parallel()
+	asks := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		return tools.Result{}, err
+	}
+	k := newProgramKit(t, map[string]toolFunc{"ask": asks})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", `{"type": "tool_calls", "calls": [{"tool_name": "ask"}]}`, 1)).Do)
+	require.Contains(t, k.names(), "p 0.park.1")
+	require.Equal(t, inbound.Ack, k.cancelTurn(2, events.TurnID{App: "app", Chat: "chat", Turn: "turn"}).Do)
+	require.Equal(t, events.CodeCancelled, k.response().Code)
+	names := k.names()
+	require.Equal(t, []string{"e s_0.tool_response", "e 0.tool_response"}, names[len(names)-2:])
+}

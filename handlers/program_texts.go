@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/program"
 )
@@ -63,6 +65,20 @@ func (p *programRun) reasonOf(why *events.Error) string {
 		return " Reason: " + reason
 	}
 	return ""
+}
+
+// reasonReader returns a function that reads the reason of a cancel once. Steps that need it at the same time read it each: none waits
+// for the read of another one.
+func (h *Handlers) reasonReader(t *turn, known *idempotency.Turn) func() string {
+	var read atomic.Pointer[string]
+	return func() string {
+		if reason := read.Load(); reason != nil {
+			return *reason
+		}
+		reason := h.cancelReason(t, known)
+		read.Store(&reason)
+		return reason
+	}
 }
 
 // noteStopped notes tools that ran when the program was ended from outside.

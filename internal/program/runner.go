@@ -57,10 +57,20 @@ type Runner struct {
 	Steps   Steps
 	Ends    map[string]End // of calls that have ended before; the runner adds to it
 	Changed chan struct{}  // with room for one: has a value when a call has begun to wait for people
+	// Timing starts goroutines and waits for them; nil are plain ones. A simulation decides which of them continues.
+	Timing Timing
 
 	running map[string]*runningCall
 	ended   chan endOf
 	calls   sync.WaitGroup
+}
+
+// Timing is how calls run at the same time.
+type Timing interface {
+	// Go calls f in a separate goroutine that group waits for.
+	Go(group *sync.WaitGroup, f func())
+	// Await is called before a wait that ends when ready reports true.
+	Await(ready func() bool)
 }
 
 type runningCall struct {
@@ -82,7 +92,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.Ends == nil {
 		r.Ends = map[string]End{}
 	}
-	r.running, r.ended = map[string]*runningCall{}, make(chan endOf)
+	r.running, r.ended = map[string]*runningCall{}, make(chan endOf, len(r.Program.Calls()))
 	defer r.calls.Wait()
 	var why error
 	for {
@@ -161,10 +171,15 @@ func (r *Runner) start(ctx context.Context, call *flow.Call) {
 	ctx, stop := context.WithCancelCause(ctx)
 	r.running[call.ID] = &runningCall{call: call, stop: stop}
 	r.Steps.Begin(ctx, stop, call)
-	r.calls.Go(func() {
+	run := func() {
 		end, err := r.Steps.Run(ctx, call, args, refused)
 		r.ended <- endOf{call, end, err}
-	})
+	}
+	if r.Timing == nil {
+		r.calls.Go(run)
+		return
+	}
+	r.Timing.Go(&r.calls, run)
 }
 
 func (r *Runner) stop(call *flow.Call, why error) {
@@ -177,10 +192,17 @@ func (r *Runner) stop(call *flow.Call, why error) {
 // await waits until a call has ended, or has begun to wait for people. It returns the error of a call.
 func (r *Runner) await(waiting []*flow.Call) error {
 	r.Steps.Rest(waiting)
+	if r.Timing != nil {
+		r.Timing.Await(func() bool { return len(r.ended)+len(r.Changed) > 0 })
+	}
 	var got endOf
 	select {
-	case got = <-r.ended:
-	case <-r.Changed:
+	case got = <-r.ended: // first, if there are both
+	default:
+		select {
+		case got = <-r.ended:
+		case <-r.Changed:
+		}
 	}
 	r.Steps.Work()
 	if got.call == nil {

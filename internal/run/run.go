@@ -102,7 +102,7 @@ func (r *Run) KeepContext(vars map[string]any) {
 // Close ends the run when its tool has returned or was abandoned, and returns the hold, and why the run had ended
 // before: nil if the outcome of the tool counts.
 func (r *Run) Close() (hold idempotency.Hold, why error) {
-	r.gate.Lock() // parking and writes have finished
+	r.cfg.Timing.Lock(&r.gate) // parking and writes have finished
 	defer r.gate.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
