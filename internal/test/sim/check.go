@@ -24,13 +24,40 @@ type history struct {
 	parks     map[int]*idempotency.Record // by epoch
 	questions map[string]*question        // by id
 	responses []response
+	calls     map[string]*called // of a program, by id
+	program   *idempotency.Record
 	newest    idempotency.Lease // lease of the newest epoch
+}
+
+// called is all that the journal holds of a call of a program.
+type called struct {
+	call, program *idempotency.Record
+	response      *response
+}
+
+// of returns a call of a program as if it were a turn.
+func (h *history) of(call string) *history {
+	if call == "" {
+		return h
+	}
+	of := *h
+	of.claim, of.questions = nil, map[string]*question{}
+	if c := h.calls[call]; c != nil {
+		of.claim = c.call
+	}
+	for id, q := range h.questions {
+		if asker, name := cutAskID(id); asker == call {
+			of.questions[name] = q
+		}
+	}
+	return &of
 }
 
 type response struct {
 	*idempotency.Record `json:"-"`
 
 	Body struct {
+		Success bool            `json:"success"`
 		Status  string          `json:"status"`
 		Code    string          `json:"code"`
 		Keys    []string        `json:"context_keys"`
@@ -50,7 +77,7 @@ func (w *world) history(t *turn) history { return w.historyUntil(t, len(w.store.
 
 // historyUntil is the turn as the first n records of the journal show it.
 func (w *world) historyUntil(t *turn, records int) history {
-	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}}
+	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}, calls: map[string]*called{}}
 	question := func(id string) *question {
 		if h.questions[id] == nil {
 			h.questions[id] = &question{}
@@ -63,7 +90,18 @@ func (w *world) historyUntil(t *turn, records int) history {
 		if !ok || k.Chat != t.key.Chat || k.Turn != t.key.Turn || !t.had(r.Seq) {
 			continue
 		}
+		if c := t.callOf(k.Call); c != nil && k.Kind != "delta" {
+			if h.calls[c.id] == nil {
+				h.calls[c.id] = &called{}
+			}
+			if h.calls[c.id].note(w, k.Kind, r) {
+				continue
+			}
+			k.ID = askID(c.id, k.ID)
+		}
 		switch k.Kind {
+		case events.RecordProgram:
+			h.program = r
 		case events.KindToolCall:
 			if h.claim == nil {
 				h.claim, h.newest = r, r.Meta.Lease
@@ -86,14 +124,34 @@ func (w *world) historyUntil(t *turn, records int) history {
 		case "delta":
 			h.deltas = append(h.deltas, r)
 		case events.KindToolResponse:
-			a := response{Record: r}
-			if err := json.Unmarshal(r.Data, &a); err != nil {
-				w.violatef("%s: response %d cannot be read: %v", t.id.Turn, r.Seq, err)
-			}
-			h.responses = append(h.responses, a)
+			h.responses = append(h.responses, w.response(r))
 		}
 	}
 	return h
+}
+
+func (w *world) response(r *idempotency.Record) response {
+	a := response{Record: r}
+	if err := json.Unmarshal(r.Data, &a); err != nil {
+		w.violatef("response %d cannot be read: %v", r.Seq, err)
+	}
+	return a
+}
+
+// note adds a record of the call, and reports whether it is one of the call alone.
+func (c *called) note(w *world, kind string, r *idempotency.Record) bool {
+	switch kind {
+	case events.KindToolCall: // a question has another kind
+		c.call = r
+	case events.RecordProgram:
+		c.program = r
+	case events.KindToolResponse:
+		a := w.response(r)
+		c.response = &a
+	default:
+		return false
+	}
+	return true
 }
 
 // checkSettled is called when the server settles a message: from now on only the holder
@@ -159,9 +217,13 @@ func (w *world) check() {
 		}
 		w.checkRecords(t, &h)
 		if h.claim != nil && len(h.responses) == 1 {
-			w.checkRuns(t, &h, runs)
 			w.checkAsked(t, &h)
-			w.checkResponse(t, &h, runs)
+			if t.program != nil {
+				w.checkProgram(t, &h, runs)
+			} else {
+				w.checkRuns(t, &h, runs)
+				w.checkResponse(t, &h, runs)
+			}
 			w.checkConflicts(t, &h, runs)
 		}
 	}

@@ -80,11 +80,12 @@ func (h *history) parked() bool {
 
 // checkEntry: a replay tool is entered again only after it has asked.
 func (w *world) checkEntry(t *turn, e *entry) {
-	h := w.history(t)
+	all := w.history(t)
+	h := all.of(e.call)
 	if h.claim != nil {
 		e.effect = h.claim.Meta.Effect
 	}
-	if e.epoch > 1 && e.effect == string(bindings.EffectReplay) && len(h.questions) == 0 {
+	if h.claim != nil && e.epoch > h.claim.Meta.Epoch && e.effect == string(bindings.EffectReplay) && len(h.questions) == 0 {
 		w.violatef("%s: entered again by epoch %d, and had asked nothing", t.id.Turn, e.epoch)
 	}
 }
@@ -95,9 +96,10 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 	if e.effect != string(bindings.EffectReplay) {
 		return
 	}
-	h := w.history(t)
+	all := w.history(t)
+	h := all.of(e.call)
 	for _, p := range w.passes {
-		if p.turn != t || p.id != id || p.e == e {
+		if p.turn != t || p.id != id || p.e == e || p.e.call != e.call {
 			continue
 		}
 		if id == end {
@@ -124,7 +126,7 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 
 // checkStep: a step whose result is stored is not entered by a run that began later.
 func (w *world) checkStep(a *asking, name string) {
-	stored := w.store.keys[a.t.key.Private("step", name)]
+	stored := w.store.keys[a.t.keyOf(a.e.call).Private("step", name)]
 	if stored > a.t.from && stored < a.e.token {
 		w.violatef("%s: step %s entered by epoch %d, though its result was stored before", a.t.id.Turn, name, a.e.epoch)
 	}
@@ -132,7 +134,7 @@ func (w *world) checkStep(a *asking, name string) {
 
 // checkAsked checks the questions of a turn against the rules.
 func (w *world) checkAsked(t *turn, h *history) {
-	if t.script == nil {
+	if len(t.asks()) == 0 {
 		return
 	}
 	for id, q := range h.questions {
@@ -162,11 +164,19 @@ func (h *history) endedBefore(ask *idempotency.Record) bool {
 	return len(h.responses) > 0 && h.responses[0].Seq < ask.Seq
 }
 
+// stepEnded reports whether the step that has asked a question had ended when it was decided: then it is closed.
+func (h *history) stepEnded(id string, answer *idempotency.Record) bool {
+	call, _ := cutAskID(id)
+	k := h.calls[call]
+	return k != nil && k.response != nil && k.response.Seq < answer.Seq
+}
+
 // checkDecided: a decided question was asked before, fits, and is no longer displayed.
 func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
+	script := t.scriptOf(id)
 	switch {
 	case q.answer == nil:
-		if q.taken != nil && !t.script.impatient || q.ack != nil {
+		if q.taken != nil && !script.impatient || q.ack != nil {
 			w.violatef("%s: %s was taken or closed without an answer", t.id.Turn, id)
 		}
 		return
@@ -178,9 +188,9 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 		w.violatef("%s: %s is decided and stays displayed", t.id.Turn, id)
 	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
 		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
-	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
+	case q.taken != nil && q.taken.Seq < q.answer.Seq && !script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
-	case q.answer.Meta.Outcome == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
+	case q.answer.Meta.Outcome == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) && !h.stepEnded(id, q.answer) || q.taken != nil && !script.impatient):
 		w.violatef("%s: %s was cancelled without a cancel, or passed to the tool all the same", t.id.Turn, id)
 	}
 }
@@ -214,7 +224,7 @@ func (w *world) checkResult(t *turn, h *history, v senderResult) {
 // continues: the turn is parked, or the message does not hold it, or not as far as the worker knew.
 func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
 	switch {
-	case m.turn.script == nil:
+	case len(m.turn.asks()) == 0:
 		return false
 	case m.answer != nil && m.turn.sawStaleRead > 1:
 		return true // to deny that it is the lease takes two of them, and a sweep

@@ -45,7 +45,9 @@ func (w *world) reported(t *thread, v *events.AnswerResult, h *history) bool {
 	case events.AnswerConflict:
 		return decided(idempotency.Answered)
 	case events.AnswerClosed:
-		return len(h.responses) > 0
+		call, _ := cutAskID(m.answer.id)
+		k := h.calls[call]
+		return len(h.responses) > 0 || k != nil && k.response != nil
 	case events.AnswerBusy: // no chat is searched here
 		return false
 	case events.AnswerAccepted, events.AnswerReplayed, events.AnswerInvalid, events.AnswerForbidden: // see checkResult

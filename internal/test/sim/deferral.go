@@ -142,7 +142,7 @@ func (w *world) checkDeferred(m *message, by *thread) {
 // holdsLease reports whether a record makes a delivery the lease of its turn.
 func holdsLease(r *idempotency.Record) bool {
 	k, ok := subjects.ParseKey(r.Key)
-	return ok && (k.Kind == "takeover" || k.Kind == events.KindToolCall && !k.Private && k.ID == "")
+	return ok && (k.Kind == "takeover" || k.Kind == events.KindToolCall && k.Call == subjects.SingleCall && !k.Private && k.ID == "")
 }
 
 // lives reports whether a message is in the stream, or will be again.

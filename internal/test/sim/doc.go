@@ -4,6 +4,8 @@
 // What runs is what workers run:
 //
 //   - idempotency: the whole journal, above its [idempotency.Store];
+//   - programs: package flow, the runner of package program and the steps of handlers, with groups, nested
+//     programs and steps that ask;
 //   - handlers: all that [handlers.Handlers] does with turns, answers, expiries, cancels and resumes,
 //     how runs ask, wait in memory, park and continue, the budget of requeued messages, deferred
 //     messages, ages by the server's clock, and the merging of context variables above their bucket;
@@ -26,7 +28,7 @@
 //     outcome of a handler: in a schedule one thing happens at a time;
 //   - tools, which follow a script, and blobs, of which there are none.
 //
-// Not in it at all are the wire, the request API, limits, secrets, tools in other processes, and time
+// Not in it at all are planners and responders, approvals, the time limits of programs, the wire, the request API, limits, secrets, tools in other processes, and time
 // in the engine, which only bounds tools.
 //
 // One schedule is two to four workers of one pool or two, one to three turns and a handful of
@@ -46,6 +48,11 @@
 // waits in memory or is parked. People answer before they are asked, twice, in different ways, in
 // a way that does not fit, or never; the time of a question ends, a cancel races both. Timers that
 // park a turn and waits for an answer end when the scheduler lets them (run.Timing).
+//
+// One turn in four is a program: a plan, or an orchestration whose groups collect or end with the first success, whose
+// failures are tolerated or halt it, and whose calls have tools of each effect, refer to the values of earlier steps, ask
+// people, or are plans again. Its calls are separate lines of execution, so that each write of one may come before or after
+// any write of the others.
 //
 // When the schedule has used up its faults, everything heals and the queue has to drain; the time
 // of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the
@@ -91,6 +98,14 @@
 //   - a worker that lives drops no result of a tool, nor the run of an unsafe one, for a lost lease;
 //   - a key that is published again after the retention, while only the claim and some other records of
 //     the earlier turn have expired, is a new turn, of which all of this holds;
+//   - no call of a program is stored before the program, nor before the steps that precede it are over by their records; it
+//     has the arguments that follow from the stored responses, and its tool is entered with these, by whatever owner;
+//   - the first success of a race counts that has the lowest sequence, for every owner;
+//   - the tool of an unsafe call is entered at most once, no tool by an owner that began after the response of its call, and
+//     each with the fencing token of the owner's epoch;
+//   - after a park only a step is entered again one of whose questions is decided, and no unsafe step is open meanwhile;
+//   - each call has one response, before the turn has one, unless another worker stored the call while the turn was ended;
+//     the code and the payload of the turn are what these responses contain;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:
@@ -111,7 +126,8 @@
 //	nats_link.go, lease.go   pulls, heartbeats and the end of leases
 //	deferral.go, sweep.go    deferred messages; sweeps and resumes
 //	tool.go, question.go     what tools do, and what people answer
+//	program.go, step.go      what programs are, and what the tools of their steps do
 //	manifest.go              the workflow as each worker knows it
 //	generation.go            keys that are published again after the retention
-//	check*.go                the invariants above: of claims, questions, context variables, reports
+//	check*.go                the invariants above: of claims, questions, context variables, reports, programs
 package sim

@@ -26,6 +26,14 @@ type fiber struct {
 
 // start runs f as a fiber, up to its first yield.
 func (w *world) start(p *process, t *thread, f func(*fiber)) *fiber {
+	return w.begin(p, t, func(x *fiber) {
+		x.yield("start")
+		f(x)
+	})
+}
+
+// begin is start with an f that yields before it does anything.
+func (w *world) begin(p *process, t *thread, f func(*fiber)) *fiber {
 	x := &fiber{w: w, p: p, t: t, turn: make(chan bool), parked: make(chan bool)}
 	if t != nil {
 		t.fibers = append(t.fibers, x)
@@ -36,7 +44,6 @@ func (w *world) start(p *process, t *thread, f func(*fiber)) *fiber {
 	w.active = x
 	go func() {
 		defer func() { x.parked <- false }()
-		x.yield("start")
 		f(x)
 	}()
 	<-x.parked

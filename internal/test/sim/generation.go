@@ -42,14 +42,14 @@ func (w *world) newGeneration(t *turn) *turn {
 	}
 	w.store.expire(t.key, last)
 	t.until = uint64(len(w.store.log))
-	return &turn{id: t.id, key: t.key, agent: t.agent, model: t.model, pool: t.pool, script: t.script, from: t.until}
+	return &turn{id: t.id, key: t.key, agent: t.agent, model: t.model, pool: t.pool, script: t.script, program: t.program, calls: t.calls, from: t.until}
 }
 
 // expire removes the records of a turn up to a sequence.
 func (s *store) expire(key subjects.Key, last uint64) {
 	for i := range s.log {
 		r := &s.log[i]
-		if k, ok := subjects.ParseKey(r.Key); ok && k.Key == key && r.Seq <= last && s.keys[r.Key] == r.Seq {
+		if k, ok := subjects.ParseKey(r.Key); ok && k.OfTurn() == key && r.Seq <= last && s.keys[r.Key] == r.Seq {
 			s.w.tracef("  journal %d expires: %s", r.Seq, short(r.Key))
 			s.expired[r.Seq] = true
 			delete(s.keys, r.Key)

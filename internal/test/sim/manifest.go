@@ -3,8 +3,12 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -72,19 +76,20 @@ func loadManifests() ([]manifest, error) {
 	kinds := []struct {
 		name, workflow, schema string
 		tools                  [2]string // what the names of the tools begin with, by model
+		steps                  string    // what the names of the tools of steps begin with
 		effect                 func(bindings.Effect) bindings.Effect
 	}{
-		{"usual", workflow, lax, usual, same},
-		{"strict", workflow, strict, usual, same},
-		{"without the workflow", "other", lax, usual, same},
-		{"with other effects", workflow, lax, usual, func(e bindings.Effect) bindings.Effect {
+		{"usual", workflow, lax, usual, stepPrefix, same},
+		{"strict", workflow, strict, usual, stepPrefix, same},
+		{"without the workflow", "other", lax, usual, stepPrefix, same},
+		{"with other effects", workflow, lax, usual, stepPrefix, func(e bindings.Effect) bindings.Effect {
 			if e == bindings.EffectUnsafe {
 				return bindings.EffectIdempotent
 			}
 			return bindings.EffectUnsafe
 		}},
-		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, same},
-		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, same},
+		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, stepPrefix, same},
+		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, "other_step_", same},
 	}
 	var all []manifest
 	for _, k := range kinds {
@@ -97,11 +102,48 @@ func loadManifests() ([]manifest, error) {
 				})
 			}
 		}
-		set, err := bindings.Load(context.Background(), bindings.Options{Declared: declared})
+		set, err := loadWith(programs{workflow: k.workflow, schema: k.schema, prefix: k.steps, effect: k.effect}, declared)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", k.name, err)
 		}
 		all = append(all, manifest{k.name, set})
 	}
 	return all, nil
+}
+
+// programs are the tools of a manifest that run programs, and the tools of their steps.
+type programs struct {
+	workflow, schema, prefix string
+	effect                   func(bindings.Effect) bindings.Effect
+}
+
+const stepPrefix = "step_"
+
+// loadWith loads a manifest that has declared bindings, and programs.
+func loadWith(p programs, declared []bindings.Declaration) (*bindings.Set, error) {
+	root, err := os.MkdirTemp("", "sim")
+	if err != nil {
+		return nil, fmt.Errorf("folder of manifests: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(root) }()
+	dir := filepath.Join(root, p.workflow)
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "oneturn.yaml"), p.yaml(), 0o600)); err != nil {
+		return nil, fmt.Errorf("folder of manifests: %w", err)
+	}
+	return bindings.Load(context.Background(), bindings.Options{Root: root, Declared: declared})
+}
+
+func (p programs) yaml() []byte {
+	names := append(make([]string, 0, 1+len(effects())), planTool)
+	for _, e := range effects() {
+		names = append(names, p.prefix+string(e))
+	}
+	uses := strings.Join(names, ", ")
+	text := fmt.Appendf(nil, "agents: {%s: , %s: }\ntools:\n", kindPlan, kindOrchestrate)
+	text = fmt.Appendf(text, "- {name: %s, kind: plan, agent: %s, uses: [%s]}\n", planTool, kindPlan, uses)
+	text = fmt.Appendf(text, "- {name: %s, kind: orchestrate, agent: %s, uses: [%s]}\n", orchestrateTool, kindOrchestrate, uses)
+	for _, e := range effects() {
+		text = fmt.Appendf(text, "- {name: %s%s, kind: go, auto: false, effect: %s, input: %s, output: {type: object}}\n", p.prefix, e, p.effect(e), p.schema)
+	}
+	return text
 }

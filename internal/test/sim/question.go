@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -56,12 +57,12 @@ func (s *script) groups() [][]string {
 }
 
 // question is what the tool asks: the same whenever it comes to it, unless it is fickle.
-func (t *turn) question(id string, run int) tools.Question {
+func (s *script) question(id string, run int) tools.Question {
 	q := tools.Question{
-		Name: id, Component: "Form", Payload: json.RawMessage(`{}`), Timeout: t.script.timeout,
+		Name: id, Component: "Form", Payload: json.RawMessage(`{}`), Timeout: s.timeout,
 		Schema: json.RawMessage(`{"type":"string","enum":["yes","no"]}`),
 	}
-	if t.script.fickle {
+	if s.fickle {
 		q.Component = fmt.Sprintf("FormOfRun%d", run)
 	}
 	return q
@@ -86,14 +87,9 @@ const earlyFor = 2 * time.Minute
 
 // planAnswers draws answers to questions that may not be asked yet.
 func (w *world) planAnswers(t *turn) {
-	if t.script == nil {
-		return
-	}
-	for _, group := range t.script.groups() {
-		for _, id := range group {
-			if w.chance(1, 8) {
-				w.answer(t, id)
-			}
+	for _, id := range t.asks() {
+		if w.chance(1, 8) {
+			w.answer(t, id)
 		}
 	}
 }
@@ -102,22 +98,99 @@ func (w *world) planAnswers(t *turn) {
 // the same or with another answer, or one that does not fit; and whether an operator ends its time.
 func (w *world) askedNow(ask subjects.Record) {
 	for _, t := range w.turns {
-		if t.key != ask.Key {
+		if t.key != ask.OfTurn() {
 			continue
 		}
+		id := t.askedBy(ask.Call, ask.ID)
 		for w.chance(3, 5) {
-			w.answer(t, ask.ID)
+			w.answer(t, id)
 		}
 		if w.chance(1, 6) {
 			w.unsent = append(w.unsent, w.newExpiryMessage(t, &events.Expire{
-				TurnID: t.id, Workflow: workflow, Pool: t.pool, Key: t.key.String(), Ask: ask.ID, ToolCallID: t.questionID(ask.ID), Forced: true,
+				TurnID: t.id, Workflow: workflow, Pool: t.pool, Key: ask.String(), Ask: ask.ID, ToolCallID: t.questionID(id), Forced: true,
 			}))
 		}
 	}
 }
 
+// askID is the id of a question in a turn: for a call of a program with the id of the call.
+func askID(call, question string) string {
+	if call == "" {
+		return question
+	}
+	return call + "/" + question
+}
+
+// cutAskID takes it apart.
+func cutAskID(id string) (call, question string) {
+	if i := strings.LastIndexByte(id, '/'); i >= 0 {
+		return id[:i], id[i+1:]
+	}
+	return "", id
+}
+
+// askedBy is the id of a question in the turn, by the tokens of its records.
+func (t *turn) askedBy(call, question string) string {
+	if c := t.callOf(call); c != nil {
+		return askID(c.id, question)
+	}
+	return question
+}
+
+// askOf is the id of the question that an expiry is for.
+func (t *turn) askOf(e *events.Expire) string {
+	for _, c := range t.calls {
+		if t.keyOf(c.id).String() == e.Key {
+			return askID(c.id, e.Ask)
+		}
+	}
+	return e.Ask
+}
+
+// keyOf is the key of the records of a call, "" for the turn's own.
+func (t *turn) keyOf(call string) subjects.Key {
+	if call == "" {
+		return t.key
+	}
+	return t.key.WithCall(subjects.StepCall(call))
+}
+
+// asks are the ids of all questions that tools of the turn may ask.
+func (t *turn) asks() (ids []string) {
+	ids = t.script.ids("")
+	for _, c := range t.calls {
+		ids = append(ids, c.script.ids(c.id)...)
+	}
+	return ids
+}
+
+func (s *script) ids(call string) (ids []string) {
+	if s == nil {
+		return nil
+	}
+	for _, group := range s.groups() {
+		for _, id := range group {
+			ids = append(ids, askID(call, id))
+		}
+	}
+	return ids
+}
+
+// scriptOf is what asks a question.
+func (t *turn) scriptOf(id string) *script {
+	if call, _ := cutAskID(id); call != "" {
+		return t.callNamed(call).script
+	}
+	return t.script
+}
+
 func (t *turn) questionID(ask string) string {
-	return events.QuestionID(events.CallID(t.id, t.key.Turn), ask)
+	call, question := cutAskID(ask)
+	id := events.CallID(t.id, t.key.Turn)
+	if call != "" {
+		id = events.StepID(id, call)
+	}
+	return events.QuestionID(id, question)
 }
 
 func (w *world) answer(t *turn, id string) {
@@ -141,13 +214,13 @@ func (w *world) mayVanish(m *message) bool {
 func (w *world) asleep() bool {
 	for _, t := range w.turns {
 		h := w.history(t)
-		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || t.sawStaleRead > 0 || w.isDeferred(t) {
+		if len(t.asks()) == 0 || len(h.responses) > 0 || !h.parked() || t.purged || t.sawStaleRead > 0 || w.isDeferred(t) {
 			continue
 		}
 		if h.cancel != nil {
 			w.violatef("%s is parked, was cancelled, and no message takes it", t.id.Turn)
 		}
-		for _, id := range waitsFor(h.parks[len(h.takeovers)+1]) {
+		for _, id := range t.waitsFor(h.parks[len(h.takeovers)+1]) {
 			if q := h.questions[id]; q != nil && q.answer != nil {
 				w.violatef("%s is parked, question %s is %s, and no message takes it", t.id.Turn, id, q.answer.Meta.Outcome)
 			}
@@ -157,12 +230,19 @@ func (w *world) asleep() bool {
 }
 
 // waitsFor are the questions that were open when a turn was parked.
-func waitsFor(park *idempotency.Record) []string {
+func (t *turn) waitsFor(park *idempotency.Record) (ids []string) {
 	var p struct {
 		Open []string `json:"open"`
 	}
 	_ = json.Unmarshal(park.Data, &p) // the checker of the records reads it
-	return p.Open
+	for _, ref := range p.Open {
+		if call, question, ok := strings.Cut(ref, "."); ok {
+			ids = append(ids, t.askedBy(call, question))
+		} else {
+			ids = append(ids, ref)
+		}
+	}
+	return ids
 }
 
 // poll lets those who wait in memory look again, as they do every few seconds. It reports
@@ -196,7 +276,7 @@ type schedule struct {
 // scheduled is what the server does with a schedule: the last one under a name counts.
 func (w *world) scheduled(e *events.Expire) {
 	for _, t := range w.turns {
-		if t.key.String() == e.Key {
+		if strings.HasPrefix(e.Key, t.key.WithCall("").String()) {
 			w.schedules[e.Key+"/"+e.Ask] = schedule{e.ExpiresAt, t, *e}
 			w.tracef("  the time for %s ends in %s", e.ToolCallID, e.ExpiresAt.Sub(w.now))
 		}
@@ -207,17 +287,13 @@ func (w *world) scheduled(e *events.Expire) {
 func (w *world) ring() bool {
 	found := w.again()
 	for _, t := range w.turns {
-		if t.script == nil {
-			continue
-		}
-		for _, group := range t.script.groups() {
-			for _, id := range group {
-				name := t.key.String() + "/" + id
-				if s, ok := w.schedules[name]; ok && !s.at.After(w.now) {
-					delete(w.schedules, name)
-					w.unsent = append(w.unsent, w.newExpiryMessage(t, &s.e))
-					found = true
-				}
+		for _, id := range t.asks() {
+			call, question := cutAskID(id)
+			name := t.keyOf(call).String() + "/" + question
+			if s, ok := w.schedules[name]; ok && !s.at.After(w.now) {
+				delete(w.schedules, name)
+				w.unsent = append(w.unsent, w.newExpiryMessage(t, &s.e))
+				found = true
 			}
 		}
 	}

@@ -35,6 +35,8 @@ type turn struct {
 	model        string  // its agent has a tool for each
 	pool         string  // whose workers run it
 	script       *script // what its tool asks, nil when it asks nothing
+	program      *program
+	calls        []*call // of its program and those nested in it
 	purged       bool    // one of its messages vanished
 	left         bool    // its tool has continued without an answer
 	sawStaleRead int     // reads of it that gave the journal as it was before
@@ -90,6 +92,9 @@ func (w *world) plan() {
 		if t.script = w.newScript(); t.script != nil && w.chance(1, 3) {
 			t.agent = string(bindings.EffectReplay) // the usual one of tools that ask, and the hardest
 		}
+		if t.program = w.newProgram(); t.program != nil {
+			t.agent, t.model, t.script, t.calls = t.program.kind, "", nil, t.program.all()
+		}
 		w.turns = append(w.turns, t)
 		w.want(t)
 	}
@@ -121,6 +126,9 @@ func (w *world) newTurnMessage(t *turn, data int, age time.Duration) *message {
 	event := &events.StructuredOutputReady{
 		TurnID: t.id, Workflow: workflow, Agent: t.agent, Model: t.model, AutoToolMode: true,
 		Data: map[string]any{"v": json.Number(strconv.Itoa(data))},
+	}
+	if t.program != nil {
+		event.Data = t.program.data(data)
 	}
 	body, err := events.EncodeTurn(event, w.now)
 	if err != nil {
@@ -182,7 +190,7 @@ func (w *world) newExpiryMessage(t *turn, e *events.Expire) *message {
 		panic(err) // our own event
 	}
 	return &message{
-		w: w, turn: t, pool: t.pool, kind: events.KindExpire, answer: &answer{id: e.Ask, outcome: idempotency.Expired}, body: body,
+		w: w, turn: t, pool: t.pool, kind: events.KindExpire, answer: &answer{id: t.askOf(e), outcome: idempotency.Expired}, body: body,
 		subject: w.sim.space.In(t.pool, events.KindExpire, app, workflow, chat),
 	}
 }

@@ -47,6 +47,7 @@ type Result struct {
 	Faults     map[Fault]int  // how often each fault struck
 	Outcomes   map[string]int // codes of the responses, "ok" for those without
 	Questions  map[string]int // how questions to people went, and the turns that asked them
+	Programs   map[string]int // how programs went
 	Sweeps     map[string]int // how many there were, and how many resumes they published
 }
 

@@ -78,11 +78,12 @@ type total struct {
 	again                            int
 	faults                           map[sim.Fault]int
 	outcomes, questions, sweeps      map[string]int
+	programs                         map[string]int
 	bad                              *sim.Result
 }
 
 func newTotal() *total {
-	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}, sweeps: map[string]int{}}
+	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}, sweeps: map[string]int{}, programs: map[string]int{}}
 }
 
 // run runs schedules on all processors until one breaks the promise.
@@ -116,6 +117,9 @@ func (o *total) add(r sim.Result) {
 	for k, n := range r.Questions {
 		o.questions[k] += n
 	}
+	for k, n := range r.Programs {
+		o.programs[k] += n
+	}
 	for k, n := range r.Sweeps {
 		o.sweeps[k] += n
 	}
@@ -146,6 +150,12 @@ func (o *total) requireTeeth(t *testing.T) {
 	} {
 		require.Positive(t, o.questions[kind], "questions: never %s", kind)
 	}
+	for _, kind := range []string{
+		"begun", "taken over", "parked", "races won", "entered again", "nested", "calls that are ok", "calls that are user_error",
+		"calls that are interrupted", "calls that are cancelled", "calls that are unknown_tool",
+	} {
+		require.Positive(t, o.programs[kind], "programs: never %s", kind)
+	}
 	require.Positive(t, o.sweeps["resumes"], "no sweep has resumed a turn")
 	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
 	require.Positive(t, o.again, "no key was used again after the retention")
@@ -160,6 +170,10 @@ func (o *total) String() string {
 	fmt.Fprint(&b, "\nquestions:")
 	for _, k := range slices.Sorted(maps.Keys(o.questions)) {
 		fmt.Fprintf(&b, " %s %d,", k, o.questions[k])
+	}
+	fmt.Fprint(&b, "\nprograms:")
+	for _, k := range slices.Sorted(maps.Keys(o.programs)) {
+		fmt.Fprintf(&b, " %s %d,", k, o.programs[k])
 	}
 	fmt.Fprintf(&b, "\nsweeps: %d, resumes %d", o.sweeps["begun"], o.sweeps["resumes"])
 	fmt.Fprint(&b, "\nfaults:")

@@ -26,10 +26,17 @@ type store struct {
 	by   map[string]uint64 // which message brought what was written under a nonce, by its sequence
 
 	expired map[uint64]bool
+	ends    map[string]ending // by the nonce of the response of a turn
+}
+
+// ending is what its worker had read of a turn when it sent the response.
+type ending struct {
+	records uint64
+	stale   bool
 }
 
 func newStore(w *world) *store {
-	return &store{w: w, keys: map[string]uint64{}, by: map[string]uint64{}, expired: map[uint64]bool{}}
+	return &store{w: w, keys: map[string]uint64{}, by: map[string]uint64{}, expired: map[uint64]bool{}, ends: map[string]ending{}}
 }
 
 // put is what the server does with a create.
@@ -69,6 +76,11 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 	w.checkOwner(t.t, r)
 	if t.t != nil {
 		s.by[r.Meta.Nonce] = t.t.lease.Seq
+		if k, _ := subjects.ParseKey(r.Key); k.Kind == events.KindToolResponse && k.Call == subjects.SingleCall {
+			if _, sent := s.ends[r.Meta.Nonce]; !sent {
+				s.ends[r.Meta.Nonce] = ending{t.t.listed, t.t.sawStaleRead}
+			}
+		}
 	}
 	switch {
 	case w.strike(Undecided, 12):
@@ -108,7 +120,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	}
 	k, _ := subjects.ParseKey(strings.Replace(key, idempotency.AnyToken, "x", 1)) // it may be a filter
 	if t := s.w.active.t; t != nil {
-		t.looked[checkpoint{k.Key, k.Kind}] = len(s.log)
+		t.looked[checkpoint{k.OfTurn(), k.Kind}] = len(s.log)
 	}
 	for _, r := range slices.Backward(s.seen(k.Key)) {
 		if matches(r.Key, key) && !s.expired[r.Seq] {
@@ -129,6 +141,9 @@ func (s *store) Scan(ctx context.Context, key subjects.Key, known []idempotency.
 	if err := s.read(ctx, "list"); err != nil {
 		return nil, err
 	}
+	if t := s.w.active.t; t != nil {
+		t.listed = uint64(len(s.log))
+	}
 	listed := s.seen(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
 		t.read = len(s.log)
@@ -139,7 +154,7 @@ func (s *store) Scan(ctx context.Context, key subjects.Key, known []idempotency.
 	}
 	var found []idempotency.Record
 	for _, r := range listed {
-		if of, ok := subjects.ParseKey(r.Key); ok && of.Key == key && !s.expired[r.Seq] {
+		if of, ok := subjects.ParseKey(r.Key); ok && of.OfTurn() == key && !s.expired[r.Seq] {
 			found = slices.DeleteFunc(found, func(old idempotency.Record) bool { return old.Key == r.Key }) // replaced
 			found = append(found, r)
 		}
@@ -183,7 +198,7 @@ func (w *world) servesStale(key subjects.Key) {
 		t.sawStaleRead = true
 	}
 	for _, t := range w.turns {
-		if t.key == key {
+		if t.key == key.OfTurn() {
 			t.sawStaleRead++
 		}
 	}
@@ -205,6 +220,9 @@ func short(key string) string {
 	parts := strings.Split(key, ".")
 	if len(parts) < 6 {
 		return key
+	}
+	if parts[4] != subjects.SingleCall {
+		return strings.Join(parts[3:], ".")
 	}
 	return strings.Join(append(parts[3:4:4], parts[5:]...), ".")
 }

@@ -28,8 +28,10 @@ type thread struct {
 	fibers       []*fiber // the handler first
 	timer        *fiber   // the one of them that parks the turn
 	timers       []*timer
-	slotReleased bool   // it takes no slot
-	entry        *entry // the run of the tool, nil before it is entered
+	slotReleased bool     // it takes no slot
+	entry        *entry   // the run of the tool, nil before it is entered
+	steps        []*entry // the same, of a program
+	listed       uint64   // how many records the journal had when the thread last listed a turn
 
 	since        time.Time // when a handler began it
 	known        int       // how many records the journal had then

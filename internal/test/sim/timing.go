@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/internal/run"
@@ -21,6 +22,7 @@ func (g timing) AfterFunc(_ time.Duration, f func()) run.Timer {
 // Wait implements [run.Timing].
 func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ time.Duration) (idle bool) {
 	x := g.w.active
+	before := x.inHost
 	x.inHost = false
 	due := func() bool {
 		select {
@@ -34,12 +36,41 @@ func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ t
 	x.idle = func() { patient = false }
 	x.await("waits for an answer", func() bool { return !patient || due() })
 	x.idle = nil
-	x.inHost = true
+	x.inHost = before
 	idle = !due()
 	if len(wake) > 0 {
 		<-wake
 	}
 	return idle
+}
+
+// Go implements [run.Timing].
+func (g timing) Go(group *sync.WaitGroup, f func()) {
+	x := g.w.active
+	group.Add(1)
+	g.w.begin(x.p, x.t, func(*fiber) {
+		defer group.Done()
+		g.w.yield("start of a step")
+		f()
+	})
+}
+
+// Await implements [run.Timing].
+func (g timing) Await(ready func() bool) { g.w.active.await("waits for a step", ready) }
+
+// Lock implements [run.Timing].
+func (g timing) Lock(gate *sync.RWMutex) {
+	free := func() bool {
+		locked := gate.TryLock()
+		if locked {
+			gate.Unlock()
+		}
+		return locked
+	}
+	if !free() { // a host of another step is at work
+		g.w.active.await("waits for the gate", free)
+	}
+	gate.Lock()
 }
 
 // timer is a [run.Timer].

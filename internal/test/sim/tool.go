@@ -18,6 +18,9 @@ import (
 // entry is one run of a tool in the ledger, which no fault can touch.
 type entry struct {
 	turn   string // turn key
+	call   string // of a program, "" for the turn's own
+	at     uint64 // how many records the journal had
+	args   map[string]any
 	tool   string
 	data   string
 	epoch  int
@@ -37,6 +40,9 @@ type tool struct{ w *world }
 func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	w, x := l.w, l.w.active
 	x.yield("enter")
+	if t := w.turnOf(call.Turn.Turn); t != nil && t.program != nil {
+		return l.invokeStep(ctx, call, t)
+	}
 	e := l.enter(call)
 	run := len(w.ledger)
 	w.ledger = append(w.ledger, e)
@@ -47,7 +53,7 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.script != nil {
 		w.checkEntry(t, e)
-		a := &asking{fiber: x, t: t, e: e, number: run, host: call.Host}
+		a := &asking{fiber: x, t: t, e: e, number: run, host: call.Host, script: t.script}
 		if err := a.all(ctx); err != nil {
 			e.result = "stopped"
 			var coded *events.Error
@@ -83,6 +89,7 @@ func (l tool) enter(call *tools.Call) *entry {
 		turn: call.Turn.Turn, tool: call.Name, data: fmt.Sprint(call.Args["v"]), epoch: call.Epoch, token: call.FencingToken, key: call.IdempotencyKey,
 	}
 	t := l.w.active.t
+	e.at, e.args = uint64(len(l.w.store.log)), call.Args
 	if b := t.p.manifest.tool(e.tool); b != nil && len(t.p.had) == t.manifests { // else it may have decided by others
 		e.here = b.Effect
 	}
@@ -110,11 +117,12 @@ type asking struct {
 	e      *entry
 	number int
 	host   tools.Host
+	script *script
 }
 
 // all does the steps of the tool and asks its questions.
 func (a *asking) all(ctx context.Context) error {
-	for _, group := range a.t.script.groups() {
+	for _, group := range a.script.groups() {
 		if err := a.work(ctx, group[0]); err != nil {
 			return err
 		}
@@ -143,7 +151,7 @@ func (a *asking) work(ctx context.Context, name string) error {
 	for range a.w.rng.IntN(3) {
 		a.yield("in the tool")
 	}
-	if !a.t.script.steps {
+	if !a.script.steps {
 		return nil
 	}
 	done := false
@@ -194,12 +202,12 @@ func (a *asking) ask(ctx context.Context, group []string) error {
 func (a *asking) askOne(ctx context.Context, x *fiber, id string) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if a.t.script.impatient {
+	if a.script.impatient {
 		x.leave = cancel
 		defer func() { x.leave = nil }()
 	}
 	err := a.inHost(x, func() error {
-		_, err := a.host.Ask(asking, a.t.question(id, a.number))
+		_, err := a.host.Ask(asking, a.script.question(id, a.number))
 		return err
 	})
 	var coded *events.Error

@@ -182,7 +182,7 @@ func (w *world) shutdown() {
 func (w *world) result() Result {
 	r := Result{
 		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
-		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{}, Sweeps: map[string]int{},
+		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{}, Programs: map[string]int{}, Sweeps: map[string]int{},
 	}
 	r.Again = len(w.former)
 	for _, t := range append(w.former, w.turns...) {
@@ -190,7 +190,8 @@ func (w *world) result() Result {
 		if len(h.responses) > 0 {
 			r.Outcomes[h.responses[0].code()]++
 		}
-		if t.script != nil {
+		w.countProgram(t, &h, r.Programs)
+		if len(t.asks()) > 0 {
 			w.count(&h, r.Questions)
 		}
 	}
