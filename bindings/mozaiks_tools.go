@@ -52,22 +52,42 @@ func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 		m.errorf(at, "wrong_shape", "write for example - {agent: A, file: tool.py, function: run}", "a tool must be a map")
 		return toolEntry{}, false
 	}
-	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
+	m.misspelt(n, file, append(programKeys(), "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
 		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger", "path", "component", "tool_id", "ui_tool_id", "display",
 		"nats", "mcp", "http", "completion", "id",
-		"input", "output", "cache", "limits", "guards", "use")
+		"input", "output", "cache", "limits", "guards", "use")...)
 	t, ok := m.newTool(n, file)
 	if !ok {
 		return toolEntry{}, false
 	}
 	m.dottedPath(n, &t)
-	m.readKind(n, file, KindPython, &t)
+	m.readKind(m.withoutCode(n, file, &t), file, KindPython, &t)
 	if !m.readToolAgents(n, file, &t) || !m.complete(&t) {
 		return toolEntry{}, false
 	}
 	m.readInvocation(n, file, usual, &t)
 	m.carry(&t)
 	return t, true
+}
+
+// withoutCode returns the entry of a tool that runs programs without file and function, which MozaiksAI needs in every entry.
+func (m *manifest) withoutCode(n *node, file string, t *toolEntry) *node {
+	kind := Kind(n.get("kind").str())
+	if !programKind(kind) {
+		return n
+	}
+	rest := *n
+	rest.keys, rest.items, rest.index = nil, nil, map[string]int{}
+	for i, key := range n.keys {
+		if key != "file" && key != "function" {
+			rest.index[key] = len(rest.keys)
+			rest.keys, rest.items = append(rest.keys, key), append(rest.items, n.items[i])
+		} else if key == "file" || n.get("name").str() != "" { // else it is the tool's name
+			m.warnf(n.items[i].at(file), "file_ignored", "remove "+key, "tool %s is of kind %s, so its %s %s is not used", t.name, kind, key, quoted(n.items[i].str()))
+		}
+	}
+	t.file, t.function = "", ""
+	return &rest
 }
 
 // readKind reads of what kind a tool is, where it is, and the rules around it. A tool of Go or Python

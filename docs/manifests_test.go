@@ -41,6 +41,15 @@ func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
 	t.Helper()
 	s := oneturntest.NewServer(t)
 	s.Provision()
+	work(t, s, c)
+	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	return client
+}
+
+// work runs a worker until the test ends.
+func work(t *testing.T, s *oneturntest.Server, c oneturn.Config) {
+	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)
 	for _, d := range w.Bindings().Diagnostics() {
@@ -53,9 +62,6 @@ func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
 		cancel()
 		require.NoError(t, <-done)
 	})
-	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
-	require.NoError(t, err)
-	return client
 }
 
 func TestManifestOfThePageRunsItsTool(t *testing.T) {

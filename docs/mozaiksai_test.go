@@ -96,7 +96,12 @@ func TestKeysThatThePageShowsAreRead(t *testing.T) {
 	write(t, root, "Support/structured_outputs.yaml",
 		"models: {Ticket: {type: model, fields: {title: {type: str}}}}\nregistry: {TicketAgent: Ticket}")
 	write(t, root, "Support/tools/ticket.py", "def open_ticket(title):\n    return title\n")
-	b, err := load(t, root).Resolve("Support", "TicketAgent", "Ticket")
+	write(t, root, "Trip/tools/hotels.py", "def find_hotels(city):\n    return {'hotels': []}\n")
+	set := load(t, root)
+	plan, err := set.Resolve("Trip", "Planner", "")
+	require.NoError(t, err)
+	require.Equal(t, bindings.KindPlan, plan.Program.Kind)
+	b, err := set.Resolve("Support", "TicketAgent", "Ticket")
 	require.NoError(t, err)
 	require.Equal(t, bindings.EffectKeyed, b.Effect)
 	require.Equal(t, 30*time.Second, b.Timeout)

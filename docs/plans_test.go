@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestProgramsThatExamplesShowAreTheirFiles(t *testing.T) {
@@ -73,7 +78,7 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	t.Parallel()
 	c := serve(t, oneturn.Config{Workflows: folderOf(t, "plans.md")})
 	shown := fenced(t, "plans.md", "json")
-	require.Len(t, shown, 4)
+	require.Len(t, shown, 7)
 	r, payload := runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "bad"}, Workflow: "Trip", Agent: "Assistant"}, shown[1].text)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	feedback := fenced(t, "plans.md", "")
@@ -84,6 +89,64 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	r, payload = runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "halts"}, Workflow: "Trip", Agent: "Assistant"}, shown[0].text)
 	require.Equal(t, events.CodeUserError, r.Code)
 	requirePayload(t, shown[3], payload)
+}
+
+func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
+	t.Parallel()
+	s := oneturntest.NewServer(t)
+	s.Provision()
+	work(t, s, oneturn.Config{Workflows: folderOf(t, "plans.md"), ParkImmediately: true})
+	shown := fenced(t, "plans.md", "json")
+	require.Len(t, shown, 7)
+	asked, fails := make(chan []byte, 8), atomic.Bool{}
+	_, err := s.Connect().Subscribe("agents.writer", func(m *nats.Msg) {
+		asked <- m.Data
+		reply := nats.NewMsg(m.Reply)
+		reply.Data = []byte(`{"content": "Ada is expected, badge B-4."}`)
+		if fails.Load() {
+			reply.Header.Set(micro.ErrorCodeHeader, "500")
+			reply.Header.Set(micro.ErrorHeader, "no model")
+		}
+		if err := m.RespondMsg(reply); err != nil {
+			t.Error(err)
+		}
+	})
+	require.NoError(t, err)
+	const plan = `{"type": "tool_calls", "calls": [{"tool_name": "admit", "arguments": {"guest": "Ada"}}]}`
+	visit := func(turn, answer string) (*oneturn.Response, map[string]any) {
+		var c *oneturn.Client
+		c, err = oneturn.NewClient(s.Connect(), oneturn.ClientOptions{OnQuestion: func(q *api.Question) {
+			require.Equal(t, turn+"#~approve/1", q.ToolCallID)
+			require.Equal(t, "PlanApproval", q.Component)
+			require.JSONEq(t, shown[4].text, string(q.Payload))
+			v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: "chat", ToolCallID: q.ToolCallID}, UserID: "ada", Value: json.RawMessage(answer)})
+			require.NoError(t, err)
+			require.True(t, v.OK(), v.Message)
+		}})
+		require.NoError(t, err)
+		return runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: turn}, Workflow: "Visit", Agent: "Host", UserID: "ada"}, plan)
+	}
+	page := strings.Join(strings.Fields(pages(t)["plans.md"]), " ")
+	r, _ := visit("visit-1", `{"approved": true}`)
+	require.True(t, r.Success)
+	require.Equal(t, "Ada is expected, badge B-4.", r.Content)
+	var request struct {
+		Request json.RawMessage `json:"request"`
+	}
+	require.NoError(t, json.Unmarshal(<-asked, &request))
+	require.JSONEq(t, shown[6].text, string(request.Request))
+
+	r, payload := visit("visit-2", `{"approved": false, "reason": "Not today."}`)
+	require.Equal(t, events.CodeCancelled, r.Code)
+	require.Contains(t, page, "`"+r.Content+"`")
+	requirePayload(t, shown[5], payload)
+	require.Empty(t, asked)
+
+	fails.Store(true)
+	r, payload = visit("visit-3", `{"approved": true}`)
+	require.Equal(t, events.CodeToolError, r.Code)
+	require.Contains(t, page, "`"+r.Content+"`")
+	require.Len(t, payload["results"], 1)
 }
 
 func TestOrchestrationsOfThePageEndAsItShows(t *testing.T) {
