@@ -17,9 +17,10 @@
 //   - store_room.go: whether the store has room for a new turn
 //   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages; cancel.go also finds the
 //     turn that a cancel is about
-//   - program.go, program_step.go, program_agents.go, program_end.go, program_texts.go, program_states.go, program_observe.go,
-//     program_usage.go: a turn whose tool is a program: the program, one step of it, its planner and responder, its result and
-//     its texts, its states for tracers, its spans and metrics, and the limits of all its steps
+//   - program.go, program_step.go, program_agents.go, program_end.go, program_partial.go, program_texts.go, program_states.go,
+//     program_observe.go, program_usage.go: a turn whose tool is a program: the program, one step of it, its planner and
+//     responder, its result, also without a run, and its texts, its states for tracers, its spans and metrics, and the limits
+//     of all its steps
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_result.go: the result of an answer, and its report to the sender
 //

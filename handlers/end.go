@@ -113,6 +113,7 @@ func (h *Handlers) endStopped(t *turn, d idempotency.Decision, why error) inboun
 	r := t.response()
 	r.ToolName = t.Binding.Tool
 	fail(&r, coded.Code, events.Clip(coded.Msg))
+	t.unreported = true
 	return h.endWithResponse(t, d.Hold, &r)
 }
 
@@ -149,8 +150,7 @@ func (h *Handlers) endWithoutContext(t *turn, d idempotency.Decision, err error)
 // endWithCode stores the response of a turn whose tool is not entered (any more). The claim takes precedence over the
 // manifests of this worker.
 func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code) inbound.Disposition {
-	t.NoteSecrets(d)
-	t.newest.note(d.Turn.Newest())
+	t.noteDecision(d)
 	r := t.response()
 	if t.Binding != nil {
 		r.ToolName = t.Binding.Tool
@@ -199,6 +199,7 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 	}
 	if r.Payload == nil {
 		r.Payload = failure(code, r.Content)
+		t.unreported = true
 	}
 	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
 		if dead := h.deadLetter(t.m, deadletter.ReasonUndeliverable, errors.New(t.reject.content)); dead.Do != inbound.Ack {
@@ -206,6 +207,18 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 		}
 	}
 	return h.endWithResponse(t, d.Hold, &r)
+}
+
+// noteDecision notes what the journal has read of a turn that ends.
+func (t *turn) noteDecision(d idempotency.Decision) {
+	t.NoteSecrets(d)
+	if d.Turn == nil {
+		return
+	}
+	t.newest.note(d.Turn.Newest())
+	if claim := d.Turn.Claim; claim != nil && claim.Meta.Effect == string(events.EffectProgram) {
+		t.closes = true
+	}
 }
 
 // fromClaim fills r from a stored claim and returns the rejection in it, nil without one.

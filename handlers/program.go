@@ -57,6 +57,9 @@ type programRun struct {
 	steps map[string]*step // that run, by call id
 	asked time.Time        // when the journal was read for a cancel, or a call began, last
 
+	// held takes the place of the lease for a turn that ends without a run of its program.
+	held context.Context //nolint:containedctx // of the end of the turn
+
 	cancelReason func() string // that the cancel of the turn names
 	stoppedTools []string      // tools that ran when the program was ended from outside
 }
@@ -163,7 +166,12 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 func (p *programRun) depth() int { return p.own.Depth + 1 }
 
 // lease is the context of writes under the lease of the turn.
-func (p *programRun) lease() context.Context { return p.turn.m.Held }
+func (p *programRun) lease() context.Context {
+	if p.held != nil {
+		return p.held
+	}
+	return p.turn.m.Held
+}
 
 // endsBefore returns how the calls of the program have ended that have a response.
 func (p *programRun) endsBefore(stored *flow.Program) (map[string]program.End, error) {
@@ -325,6 +333,7 @@ func (h *Handlers) prepareProgram(t *turn) {
 		payload := notRun(t, t.reject.code)
 		payload["message"], t.reject.payload, t.reject.refusal = t.reject.content, payload, refusalOf(err)
 	}
+	t.closes = t.reject == nil // else no step is called
 }
 
 // notRun is the payload of a program that is not run: the one of a program that has ended, without steps.

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,7 @@ func (h *Handlers) endProgram(t *turn, d idempotency.Decision, out engine.Outcom
 		if coded.Code == events.CodeCancelled || coded.Code == events.CodeStateCorrupt {
 			return h.endWithCode(t, d, coded.Code)
 		}
+		t.unreported = true
 		return h.endWithOutcome(t, d.Hold, engine.Failure(t.Binding.Tool, coded))
 	}
 	h.logThrottled(t.m, slog.LevelWarn, "the program was stopped; its message will be redelivered", "", t.Attrs("why", events.LogText(stopped))...)
@@ -82,11 +84,7 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: p.own.ran, Status: events.StatusOK, Success: true}
 	status := of.Status(e)
 	p.own.ended = &programEnd{status: status}
-	if of.Kind == flow.KindPlan {
-		out.Payload = events.JSONOf(of.PlanResult(e))
-	} else {
-		out.Payload = events.JSONOf(of.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) }))
-	}
+	out.Payload = p.payload(e)
 	switch halt := of.Next(e.State).Halt; {
 	case of.Answer != nil && e.Code == "":
 		out.Content = events.Clip(*of.Answer)
@@ -104,6 +102,15 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 	}
 	out.Message = out.Content
 	return out
+}
+
+// payload is the payload of a program that has ended.
+func (p *programRun) payload(e flow.Ended) json.RawMessage {
+	of := p.runner.Program
+	if of.Kind == flow.KindPlan {
+		return events.JSONOf(of.PlanResult(e))
+	}
+	return events.JSONOf(of.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) }))
 }
 
 // refusedOutcome is the outcome of a program that is not valid.
@@ -125,16 +132,17 @@ func (h *Handlers) warnRefused(t *turn, refused *flow.Refused) {
 
 // closeSteps ends the steps of a turn that were called and have no response, before the turn gets its own: as cancelled if that is
 // how the turn ends or a race was over, else as interrupted.
-func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hold, code events.Code) error {
+// It returns the turn as it is then, nil if it has no steps.
+func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hold, code events.Code) (*idempotency.Turn, error) {
 	if !t.closes {
-		return nil
+		return nil, nil //nolint:nilnil // nothing was called
 	}
 	ends, text := events.CodeInterrupted, "The turn has ended while tool %s ran: its effect may or may not have happened, and it is not run again."
 	if code == events.CodeCancelled || code == "" {
 		ends, text = events.CodeCancelled, "Tool %s was stopped: its effect may or may not have happened."
 	}
 	var closed []*events.ToolCall
-	err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
+	held, err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
 		s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
 		tool := ""
 		if call, err := events.ReadCall(open.Called.Data); err == nil {
@@ -144,12 +152,12 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 		return h.endedStep(s, ends, fmt.Sprintf(text, tool), tool)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, call := range closed {
 		h.countClosed(call, ends)
 	}
-	return nil
+	return held, nil
 }
 
 // ofProgram reports whether the tool of a turn is a program: by its claim, or by its steps if that cannot be read. T is nil for a turn

@@ -59,10 +59,12 @@ type turn struct {
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error
 	// closes is set if its tool is a program: steps without a response are ended before the turn is
-	closes  bool
-	claimed string      // traceparent of its claim, "" for a turn that this message has started
-	ended   *programEnd // of a call whose tool is a program, once this worker knows its end; for metrics
-	newest  newest      // record of it that this worker knows of, if its tool is a program
+	closes bool
+	// unreported is set if the payload of its response has to be made of what is stored of its steps
+	unreported bool
+	claimed    string      // traceparent of its claim, "" for a turn that this message has started
+	ended      *programEnd // of a call whose tool is a program, once this worker knows its end; for metrics
+	newest     newest      // record of it that this worker knows of, if its tool is a program
 }
 
 // newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
@@ -320,6 +322,14 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 // counted.
 func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
 	// 8. Finish: the record is the event chat.tool_response.
+	held, err := h.closeSteps(ctx, t, hold, r.Code)
+	if err == nil && held != nil && t.unreported && held.Response == nil && !held.Oversized() {
+		err = h.reportSteps(ctx, t, held, r)
+	}
+	if err != nil {
+		h.warnUnclosed(t, err)
+		return inbound.Left()
+	}
 	buffer := h.buffers.get()
 	defer h.buffers.put(buffer)
 	event, err := h.appendResponse((*buffer)[:0], r)
@@ -328,13 +338,10 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return inbound.Left()
 	}
 	*buffer = event
-	if err := h.closeSteps(ctx, t, hold, r.Code); err != nil {
-		h.warnUnclosed(t, err)
-		return inbound.Left()
-	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
 		failTooLarge(r)
+		t.unreported = false
 		return h.finish(ctx, t, hold, r)
 	}
 	if errors.Is(err, idempotency.ErrDamaged) {

@@ -196,17 +196,20 @@ func (j *Journal) CloseQuestions(ctx context.Context, h Hold, since uint64, know
 // has ended or has more records than one read returns. Since is the sequence of the newest record of the turn that the caller knows
 // of, 0 if of none: the read shows that one, and so every step that was called before it. If a leader that was replaced continues to
 // answer without it, CloseSteps fails with [ErrStale].
-func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event func(step *Call) ([]byte, error)) error {
+//
+// It returns the turn as it is then, with the responses that count.
+func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event func(step *Call) ([]byte, error)) (*Turn, error) {
 	t, err := j.readUntil(ctx, h.Key, max(h.Token, h.Claim), nil)
 	if err != nil || t.Response != nil || t.oversized {
-		return err
+		return t, err
 	}
 	if !t.holds(since) {
 		if t, err = j.readUntil(ctx, h.Key, since, t); err != nil || t.Response != nil {
-			return err
+			return t, err
 		}
 	}
 	var failed []error
+	var closed []*Record
 	for _, step := range t.Steps() {
 		if step.Called == nil || step.Response != nil {
 			continue
@@ -217,11 +220,20 @@ func (j *Journal) CloseSteps(ctx context.Context, h Hold, since uint64, event fu
 			continue
 		}
 		r := Record{Key: step.Key.Public(events.RecordResponse), Meta: h.meta(), Data: response}
-		if _, _, err := j.create(ctx, r, h.Claim); err != nil {
+		seq, rival, err := j.create(ctx, r, h.Claim)
+		switch r.Seq = seq; {
+		case err != nil:
 			failed = append(failed, err)
+		case rival != nil:
+			closed = append(closed, rival)
+		default:
+			closed = append(closed, &r)
 		}
 	}
-	return errors.Join(failed...)
+	if len(closed) > 0 {
+		t = newTurn(t.Key, inOrder(t.Records, closed))
+	}
+	return t, errors.Join(failed...)
 }
 
 // Waits reports whether a step was parked with its questions and none of them is decided since: it is not entered again. After a

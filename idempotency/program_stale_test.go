@@ -52,7 +52,8 @@ func TestStepsThatTheOwnerHasCalledAreClosedHoweverStaleTheReadIs(t *testing.T) 
 		entry, err := calls(t, s, h, "a", "none", nil)
 		require.NoError(t, err)
 		closes := func(reads int) error {
-			return hasty(&outdated{s, h.Token, reads}).CloseSteps(t.Context(), h, entry.Seq, func(*idempotency.Call) ([]byte, error) { return []byte("closed"), nil })
+			_, err := hasty(&outdated{s, h.Token, reads}).CloseSteps(t.Context(), h, entry.Seq, func(*idempotency.Call) ([]byte, error) { return []byte("closed"), nil })
+			return err
 		}
 		require.ErrorIs(t, closes(1<<20), idempotency.ErrStale)
 		require.Empty(t, responseOf(t, s, stepKey("a")))

@@ -51,7 +51,8 @@ func TestProgramWithMoreRecordsThanOneReadReturnsEnds(t *testing.T) {
 	s := full{storetest.NewMemory()}
 	h := owner(t, s, "program")
 	enters(t, s, h, "a", "none")
-	require.NoError(t, newJournal(s).CloseSteps(t.Context(), h, 0, func(*idempotency.Call) ([]byte, error) { return nil, errLost }), "its steps are not known")
+	_, err := newJournal(s).CloseSteps(t.Context(), h, 0, func(*idempotency.Call) ([]byte, error) { return nil, errLost })
+	require.NoError(t, err, "its steps are not known")
 	d := decide(t, s, claim("program", 1, 2))
 	require.Equal(t, events.CodeTooLarge, d.Code)
 	stored, err := newJournal(s).Finish(t.Context(), d.Hold, nil)

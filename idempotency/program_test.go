@@ -253,13 +253,14 @@ func TestOpenStepsAreClosedBeforeTheTurnEndsAndNoneAfterIt(t *testing.T) {
 		var closed []string
 		closeSteps := func() error {
 			closed = nil
-			return j.CloseSteps(t.Context(), h, 0, func(step *idempotency.Call) ([]byte, error) {
+			_, err := j.CloseSteps(t.Context(), h, 0, func(step *idempotency.Call) ([]byte, error) {
 				id, _ := subjects.StepOfCall(step.Key.Call)
 				if closed = append(closed, id); id == "broken" {
 					return nil, errLost
 				}
 				return []byte("closed"), nil
 			})
+			return err
 		}
 		require.ErrorIs(t, closeSteps(), errLost)
 		require.Equal(t, []string{"open", "broken", "asks"}, closed, "in the order in which they were called")
@@ -319,7 +320,9 @@ func TestStepsOfAnEarlierGenerationAreNotThisTurns(t *testing.T) {
 		require.Equal(t, "second", string(r.Data))
 		enters(t, s, h, "a", "unsafe")
 		endsStep(t, s, enters(t, s, h, "b", "unsafe"), "second")
-		require.NoError(t, j.CloseSteps(t.Context(), h, 0, func(*idempotency.Call) ([]byte, error) { return []byte("closed"), nil }))
+		turn, err := j.CloseSteps(t.Context(), h, 0, func(*idempotency.Call) ([]byte, error) { return []byte("closed"), nil })
+		require.NoError(t, err)
+		require.Equal(t, "closed", string(turn.CallOf(stepKey("a")).Response.Data))
 		require.Equal(t, "closed", responseOf(t, s, stepKey("a")))
 	})
 }
