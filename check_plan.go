@@ -47,6 +47,8 @@ type PlanCheck struct {
 	Errors   []flow.Problem
 	Code     events.Code
 	Feedback string
+	// Warnings are what the program probably does not mean, such as texts that look like references. It may run all the same.
+	Warnings []flow.Problem
 }
 
 // PlanStep is a call of a program.
@@ -67,6 +69,7 @@ func (c *Client) CheckPlan(ctx context.Context, p *PlanToCheck) (*PlanCheck, err
 	}
 	result := &PlanCheck{
 		Tool: checked.Tool, Runs: checked.Runs, Planner: checked.Planner, Writes: checked.Writes, Errors: checked.Errors, Code: checked.Code, Feedback: checked.Feedback,
+		Warnings: checked.Warnings,
 	}
 	for _, step := range checked.Steps {
 		result.Steps = append(result.Steps, PlanStep{Call: step.Call, Tool: step.Tool, Effect: step.Effect, Needs: step.Needs})

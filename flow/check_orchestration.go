@@ -75,7 +75,11 @@ func (u *agentUses) run(p *Program) {
 		return
 	}
 	if tool.Input != nil {
-		for _, v := range u.c.checkLiterals(tool.Input, u.call.Arguments, dynamic(uses)) {
+		unchecked := dynamic(uses)
+		for name := range u.call.wrong {
+			unchecked[name] = true
+		}
+		for _, v := range u.c.checkLiterals(tool.Input, u.call.Arguments, unchecked) {
 			u.c.addf(u.s.order, u.place(v.Path), RuleInvalidArguments, "step %s, agent %s: %s", u.call.ID, tool.Name, v.String())
 		}
 	}
@@ -89,6 +93,9 @@ func (u *agentUses) place(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if key, ok := u.call.direct[name]; ok {
 		return u.call.path + "/" + key + strings.TrimPrefix(path, "/"+name)
+	}
+	if _, given := u.call.Arguments[name]; !given && name == "prompt" { // where it is usually given
+		return u.call.path + path
 	}
 	return u.call.path + "/with" + path
 }
@@ -188,7 +195,9 @@ func (u *agentUses) undeclared(call *Call, path []string) (n int, known fields) 
 		case open:
 			return 0, fields{}
 		case undeclared:
-			return i + 1, u.c.fieldsAt(path[:i], look, at)
+			known = u.c.fieldsAt(path[:i], look, at)
+			known.array = isArray(look.types(at))
+			return i + 1, known
 		case declared:
 			at = below
 		}

@@ -45,7 +45,7 @@ func (u *planUses) check(text string, path []segment) {
 	}
 	if from.tool.Output == nil {
 		u.reportf(text, path, UseError{Type: RuleNoOutputSchema, ToolName: from.name},
-			"%s refers to tool %s, which declares no output schema", clip(text), from.name)
+			"%s refers to tool %s, which declares no output schema (declare output in the manifest)", clip(text), from.name)
 		return
 	}
 	u.needed[ref.call] = true
@@ -57,6 +57,12 @@ func (u *planUses) check(text string, path []segment) {
 		}
 		if d != declared {
 			known := u.c.fieldsAt(ref.path[:n], look, at)
+			if segment == "" {
+				u.reportf(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: clip(strings.Join(ref.path[:n+1], ".")), AvailableFields: known.available()},
+					"%s has an empty name between two dots or at its end; tool %s has %s", clip(text), from.name, known)
+				return
+			}
+			known.array = isArray(look.types(at))
 			field := clip(strings.Join(ref.path[:n+1], "."))
 			u.reportf(text, path, UseError{Type: RuleFieldNotFound, ToolName: from.name, Field: field, AvailableFields: known.available()},
 				"%s refers to field %s, which tool %s does not have; it has %s.%s",
@@ -101,12 +107,16 @@ func (u *planUses) literals(dynamic map[string]bool) {
 	if call.tool.Input == nil {
 		return
 	}
+	hint := ""
+	if call.alias != "" {
+		hint = fmt.Sprintf(" The call has no arguments: its key %q is ignored; did you mean arguments?", call.alias)
+	}
 	for _, v := range u.c.checkLiterals(call.tool.Input, call.arguments, dynamic) {
 		argument := clip(strings.ReplaceAll(strings.TrimPrefix(v.Path, "/"), "/", "."))
 		u.c.append(Problem{
 			Use: &Use{ToolIndex: u.i, Argument: argument}, Error: &UseError{Type: RuleInvalidArguments, ToolName: call.name},
 			Path: call.path + "/arguments" + v.Path, Rule: RuleInvalidArguments, order: u.s.at(u.i),
-			Message: fmt.Sprintf("call %d, tool %s: %s", u.i, call.name, v.String()),
+			Message: fmt.Sprintf("call %d, tool %s: %s%s", u.i, call.name, v.String(), hint),
 		})
 	}
 }
@@ -157,7 +167,11 @@ const maxFields = 100
 type fields struct {
 	names    []string // sorted
 	complete bool
+	array    bool // the place is an array
 }
+
+// isArray reports whether a value can be an array, and nothing that has names.
+func isArray(t typeSet) bool { return t&typeArray != 0 && t&typeObject == 0 }
 
 // schemaPath is a path in a schema. Names of tools would not do: a nested program may have other tools.
 type schemaPath struct {
@@ -190,6 +204,8 @@ func (f fields) String() string {
 	switch {
 	case !f.complete:
 		return "more fields than can be listed"
+	case f.array:
+		return "elements, since it is an array: write the number of one"
 	case len(f.names) == 0:
 		return "no declared fields"
 	default:

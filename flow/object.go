@@ -143,6 +143,6 @@ func (o *object) close() {
 	}
 	slices.Sort(unknown)
 	for _, key := range unknown[:min(len(unknown), MaxProblems)] {
-		o.c.addf(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s", clip(key), strings.Join(o.read, ", "))
+		o.c.addf(o.order, pointer(o.path, clip(key)), "additionalProperties", "key %q is unknown; known: %s.%s", clip(key), strings.Join(o.read, ", "), o.c.closest(key, o.read))
 	}
 }

@@ -217,7 +217,9 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	call.path, call.direct = path, map[string]string{}
 	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
 		text, ok := o.text(given.key)
-		if _, twice := with[given.argument]; ok && twice {
+		if _, twice := with[given.argument]; !ok && !twice && o.m[given.key] != nil { // reported, and not missing
+			call.Arguments[given.argument], call.wrong = o.m[given.key], map[string]bool{given.argument: true}
+		} else if ok && twice {
 			o.addf("with/"+given.argument, RuleConflict, "%s is given twice: in with and as %s", given.argument, given.key)
 		} else if ok {
 			call.Arguments[given.argument], call.direct[given.argument] = text, given.key

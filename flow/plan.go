@@ -91,6 +91,7 @@ type planCall struct {
 	tool      Tool
 	known     bool // tool is set
 	path      string
+	alias     string // a key that was probably meant as arguments, which are absent
 }
 
 func (c *compiler) planCall(v any, i int, s source) planCall {
@@ -102,7 +103,11 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 	}
 	at := source{path: call.path, order: s.at(i)}
 	if call.name, ok = m["tool_name"].(string); !ok {
-		c.missingOrType(m, "tool_name", "a string", at)
+		if alias := aliasOf(m, "tool_name"); alias != "" {
+			c.addf(at.order, call.path+"/tool_name", "required", "tool_name is missing; did you mean tool_name in place of %q?", alias)
+		} else {
+			c.missingOrType(m, "tool_name", "a string", at)
+		}
 	} else if call.name == "" {
 		c.addf(at.order, call.path+"/tool_name", "required", "tool_name of call %d is empty", i)
 	} else if call.tool, call.known = c.tools.Find(call.name); !call.known {
@@ -112,6 +117,7 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 			Message: "call " + strconv.Itoa(i) + ": " + strconv.Quote(clip(call.name)) + " is not a tool that this plan may call." + c.closest(call.name, c.tools.Names()),
 		})
 	}
+	call.alias = aliasOf(m, "arguments")
 	if arguments, given := m["arguments"]; given {
 		if call.arguments, ok = arguments.(map[string]any); !ok {
 			c.addf(at.order, call.path+"/arguments", "type", "arguments of call %d have to be an object, got %s", i, typeName(arguments))

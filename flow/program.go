@@ -51,6 +51,7 @@ type Call struct {
 	Timeout   time.Duration  `json:"timeout,omitempty"` // 0: the tool's
 
 	path   string            // JSON pointer of the agent, while the program is compiled
+	wrong  map[string]bool   // arguments that are reported already
 	direct map[string]string // arguments that are given next to `with`, and the keys that give them
 }
 

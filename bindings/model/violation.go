@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -64,6 +65,19 @@ func Reason(violations []Violation) string {
 		}
 	}
 	return strings.TrimPrefix(path+f.line(), ": ")
+}
+
+// Summary returns what is wrong with a result, for messages: the first violation, as `/n: expected integer, got string`, and how many
+// more there are. Like a [Violation] it contains no value. It is empty without violations.
+func Summary(violations []Violation) string {
+	if len(violations) == 0 {
+		return ""
+	}
+	text := strings.TrimSuffix(violations[0].String(), ".")
+	if more := len(violations) - 1; more > 0 {
+		text += " (and " + strconv.Itoa(more) + " more)"
+	}
+	return text
 }
 
 // Refused is the error of arguments that do not fit a model, or of a result.

@@ -65,7 +65,10 @@ not found. The shape of -o json:
   {"workflow", "agent", "tool", "kind", "runs", "planner",
    "steps": [{"call", "step", "tool_name", "effect", "needs": []}], "writes",
    "errors": [{"tool_index", "argument", "template", "error", "path", "rule", "message"}],
-   "reason", "code", "message", "feedback"}
+   "reason", "code", "message", "feedback", "warnings": [{"path", "rule", "message"}]}
+
+Warnings are texts that look like references and are passed as text, and keys that are ignored. They do not
+change the exit code.
 
 With planner, that agent has to write the program first, and there are no steps yet.`,
 		Example: `  turnctl plan check plan.json --workflow Travel
@@ -155,6 +158,11 @@ func (a *app) planData(file string) (any, error) {
 }
 
 func planText(w io.Writer, c *program.Checked) {
+	defer func() {
+		for _, warning := range c.Warnings {
+			fmt.Fprintln(w, "warning: "+clean(warning.Path+": "+warning.Message, longestText))
+		}
+	}()
 	tool := id(c.Workflow) + "/" + id(c.Tool)
 	switch {
 	case !c.Runs:

@@ -45,6 +45,15 @@ func TestPlanCheckPrintsTheStepsOfAPlanThatWouldRun(t *testing.T) {
 		{"call": "1", "step": "1", "tool_name": "reserve", "effect": "keyed", "needs": ["0"]}]}`, stdout)
 }
 
+func TestPlanCheckWarnsOfTextsThatLookLikeReferences(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel})
+	code, stdout, stderr := atTerminal(t, `{"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "$0.city"}}]}`,
+		"plan", "check", "-", "--workflows", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, "warning: /calls/0/arguments/city: \"$0.city\" looks like a reference and is passed as text: write $<number")
+}
+
 func TestPlanCheckFailsWithTheErrorsAndTheFeedbackOfARun(t *testing.T) {
 	t.Parallel()
 	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel})

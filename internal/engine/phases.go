@@ -227,7 +227,7 @@ func conform(schema *model.Value, value json.RawMessage) (json.RawMessage, error
 	}
 	if len(violations) > 0 {
 		return nil, &events.Error{
-			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(violations),
+			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Summary(violations),
 			Err: &model.Refused{Violations: violations},
 		}
 	}

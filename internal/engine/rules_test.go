@@ -128,7 +128,7 @@ func TestResultHasToFitItsSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, l.run(`{"n":1}`).Success)
 	o := l.run(`{"n":[]}`)
-	require.Equal(t, "tool_error:the tool ran, but its result does not fit its output schema: bad_int:n", o.Message)
+	require.Equal(t, "tool_error:the tool ran, but its result does not fit its output schema: /n: expected integer, got array", o.Message)
 	l.tool.Invoker = toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Value: json.RawMessage(`{`)}, nil
 	})
@@ -170,8 +170,8 @@ func TestResultIsUsedAsItsOutputSchemaHasIt(t *testing.T) {
 		require.Equal(t, want, string(o.Payload), result)
 	}
 	for result, want := range map[string]string{
-		`{"urgent":"perhaps"}`:                "bad_bool:urgent",
-		`{"urgent":1}`:                        "bad_bool:urgent",
+		`{"urgent":"perhaps"}`:                "/urgent: expected boolean",
+		`{"urgent":1}`:                        "/urgent: expected boolean",
 		`"not an object"`:                     "expected object",
 		`{"n":1}`:                             "urgent",
 		`{"urgent":true,"inner":{"x":"one"}}`: "inner/x",

@@ -26,6 +26,9 @@ type Checked struct {
 	Code     events.Code    `json:"code,omitempty"`    // of the response, if it would not run
 	Message  string         `json:"message,omitempty"` // the first error
 	Feedback string         `json:"feedback,omitempty"`
+
+	// Warnings are what the program probably does not mean. It may run all the same.
+	Warnings []flow.Problem `json:"warnings,omitempty"`
 }
 
 // Step is a call of a program.
@@ -48,6 +51,9 @@ func Check(c *Compiler, data any) *Checked {
 			return checked
 		}
 		data = conformed
+	}
+	if object, ok := data.(map[string]any); ok {
+		checked.Warnings = flow.Warnings(c.Kind(), flow.PlanOf(c.Kind(), object))
 	}
 	p, ask, err := c.Compile(data)
 	var refused *flow.Refused

@@ -109,6 +109,11 @@ func TestCheckReportsStepsAndWritesOrTheErrorsOfARun(t *testing.T) {
 	require.False(t, got.Runs)
 	require.Empty(t, got.Steps)
 
+	got = program.Check(c, decoded(t, `{"plan":`+plan(`search {"city":"$0.city"}`)+`}`))
+	require.True(t, got.Runs)
+	require.Len(t, got.Warnings, 1)
+	require.Contains(t, got.Warnings[0].Message, `"$0.city" looks like a reference and is passed as text`)
+
 	got = program.Check(compiler(t, "off", nil), decoded(t, plan()))
 	require.Equal(t, events.CodeGuardrail, got.Code)
 	require.Contains(t, got.Message, "disabled")

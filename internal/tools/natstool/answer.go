@@ -80,7 +80,7 @@ func (c *conversation) conform(answer json.RawMessage) (json.RawMessage, error) 
 	}
 	if len(violations) > 0 {
 		refused := &model.Refused{Violations: violations}
-		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
+		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+model.Summary(violations), refused)
 	}
 	return conforming, nil
 }
