@@ -37,6 +37,10 @@ const (
 	maxQuestions = 256
 	maxSurfaces  = 1000
 	maxSteps     = 1000
+
+	// maxRecords bounds the records of all calls of a turn. One read of the journal returns 10,000; a turn with more could not be
+	// taken over. The rest is for calls and responses.
+	maxRecords = 6000
 )
 
 // Ask implements [tools.Host].
@@ -187,7 +191,7 @@ func (h *host) StoreStep(_ context.Context, name string, result json.RawMessage)
 func (h *host) countStep(name string) error {
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
-	return count(h.run.usedNames().Steps, name, maxSteps, "steps")
+	return h.run.count(h.run.usedNames().Steps, name, maxSteps, "steps", 1)
 }
 
 // toolOf returns the tool of a question or surface: the given one, else the one of the call.
@@ -198,7 +202,7 @@ func (h *host) nameQuestion(i *interaction) (string, error) {
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
 	return h.names.Question(i.name, i.number, i.tool, func(id string) error {
-		return count(h.run.usedNames().Questions, id, maxQuestions, "questions")
+		return h.run.count(h.run.usedNames().Questions, id, maxQuestions, "questions", 7) // with answer, ack, taken, dismiss, park and takeover
 	})
 }
 
@@ -207,16 +211,24 @@ func (h *host) nameSurface(i *interaction) (string, error) {
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
 	return h.names.Surface(i.name, i.number, i.tool, func(id string) error {
-		return count(h.run.usedNames().Surfaces, id, maxSurfaces, "surfaces")
+		return h.run.count(h.run.usedNames().Surfaces, id, maxSurfaces, "surfaces", 2) // with its dismiss
 	})
 }
 
-// count adds an id to the used ids of a call, unless this run or another has used it before.
-func count(used map[string]bool, id string, limit int, what string) error {
+// count adds an id, which takes some records, to the used ids of a call, unless this run or another has used it before. The mutex is
+// held.
+func (r *Run) count(used map[string]bool, id string, limit int, what string, records int) error {
 	token := subjects.Token(id)
-	if !used[token] && len(used) >= limit {
+	switch {
+	case used[token]:
+		return nil
+	case len(used) >= limit:
 		return tooMany(what, limit)
+	case r.records+records > maxRecords:
+		return &events.Error{Code: events.CodeTooLarge, Op: "host", Msg: fmt.Sprintf(
+			"the questions, surfaces and steps of this turn have %d records, and no turn may have more: spread them over several turns", r.records)}
 	}
+	r.records += records
 	used[token] = true
 	return nil
 }

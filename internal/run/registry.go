@@ -121,6 +121,9 @@ func (g *Registry) Start(ctx context.Context, stop context.CancelCauseFunc, t *T
 	t.NoteSecrets(d)
 	t.Asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	r := &Run{own: shared{hold: d.Hold, busy: 1}, reg: g, cfg: g.cfg, t: t, tool: ctx, stop: stop, before: d.Turn, begun: begun, effect: d.Hold.Effect, busyNow: true}
+	if d.Turn != nil {
+		r.own.records = len(d.Turn.Records)
+	}
 	r.shared = &r.own
 	r.root, r.only[0] = r, r
 	r.calls = r.only[:]

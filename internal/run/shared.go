@@ -28,6 +28,7 @@ type shared struct {
 	busy    int32 // runs that do something else than wait for people; the turn can be parked at 0
 	waits   bool  // none is busy, and a question is open
 	waiting waiting
+	records int                  // of questions, surfaces and steps, or that these may still get
 	secrets redact.SecretAnswers // knows the secret answers that the tools have received
 
 	// onWait are called when the turn begins to wait for people, and when that ends.
