@@ -142,3 +142,21 @@ func TestShowFindsATurnByTheIDsOfItsStepsAndQuestions(t *testing.T) {
 		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, s, "questions", "cancel", "c", call+"#inner#0"))
 	}
 }
+
+func TestQuestionsExpireEndsTheTimeOfAQuestionOfAStep(t *testing.T) {
+	t.Parallel()
+	s, client, id := reviewed(t, "r")
+	open := decode[questionList](t, s, "questions", "ls").Questions
+	require.Len(t, open, 1)
+	code, _, stderr := turnctl(t, s, "questions", "expire", "c", strings.TrimSuffix(open[0].ToolCallID, "/sign"))
+	require.Equal(t, cli.Usage, code, "a step has no time to answer")
+	require.Contains(t, stderr, "use <tool_call_id of the call>/<question>")
+	require.Equal(t, "question "+open[0].ToolCallID+" of chat c is expired\n", ok(t, s, "questions", "expire", "c", open[0].ToolCallID))
+	r, err := client.Await(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "expired", string(r.Code))
+	l := decode[turnReport](t, s, "show", "c", open[0].ToolCallID)
+	require.Equal(t, "sign", l.Step)
+	require.Equal(t, api.Expired, l.Questions[0].State)
+	require.Equal(t, "expired", string(l.Steps[2].Code))
+}
