@@ -216,6 +216,30 @@ func TestProgramWithADamagedRecord(t *testing.T) {
 	}
 }
 
+// TestProgramWhoseStoredOutputIsGone is P22 for an output in a blob.
+func TestProgramWhoseStoredOutputIsGone(t *testing.T) {
+	t.Parallel()
+	(&programRow{
+		damages: "a blob",
+		data:    func(effect string) any { return plan(effect, stepInput{Large: true}, stepInput{Die: 1}, stepInput{}) },
+		then: func(r *rig) {
+			blobs, err := r.js.ObjectStore(r.t.Context(), r.space.BlobsBucket())
+			require.NoError(r.t, err)
+			all, err := blobs.List(r.t.Context())
+			require.NoError(r.t, err)
+			for _, blob := range all {
+				require.NoError(r.t, blobs.Delete(r.t.Context(), blob.Name))
+			}
+		},
+		code:    func(string) events.Code { return events.CodeStateCorrupt },
+		entered: func(string) map[string]int { return entries(1, 1) },
+		also: func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
+			t.Helper()
+			require.Equal(t, events.CodeInterrupted, codeOfStep(t, facts, "1"))
+		},
+	}).run(t, "idempotent")
+}
+
 // TestStepThatKillsEachWorkerEndsAsInterrupted is P23: ten takeovers without a response of a step are the limit.
 func TestStepThatKillsEachWorkerEndsAsInterrupted(t *testing.T) {
 	t.Parallel()

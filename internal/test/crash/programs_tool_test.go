@@ -47,7 +47,8 @@ type stepInput struct {
 	Until  string `json:"until,omitempty"`  // waits for this file
 	Die    int    `json:"die,omitempty"`    // kills its worker after that, in epochs up to this one
 	Fail   bool   `json:"fail,omitempty"`
-	Ask    bool   `json:"ask,omitempty"` // asks a person first, by its name
+	Ask    bool   `json:"ask,omitempty"`   // asks a person first, by its name
+	Large  bool   `json:"large,omitempty"` // has an output that is stored in a blob
 }
 
 // stepOutput is different for each run of a step.
@@ -99,7 +100,11 @@ func step(ledger *oneturntest.Ledger, effect string) func(context.Context, stepI
 		if in.Fail {
 			return out, tool.UserError("this step fails")
 		}
-		return stepOutput{Value: fmt.Sprintf("%s of process %d in epoch %d", in.Name, os.Getpid(), call.Epoch)}, nil
+		out.Value = fmt.Sprintf("%s of process %d in epoch %d", in.Name, os.Getpid(), call.Epoch)
+		if in.Large {
+			out.Value += strings.Repeat(".", 300<<10)
+		}
+		return out, nil
 	}
 }
 
