@@ -164,7 +164,12 @@ func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (prog
 func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Outcome, error) {
 	b := p.compiler.ResponderBinding()
 	stopped := ctx.Err() != nil || out.Code == events.CodeCancelled
-	if b == nil || p.summary == "" || stopped {
+	switch {
+	case b == nil, p.summary == "":
+		return out, nil
+	case errors.Is(context.Cause(ctx), ErrDraining): // another worker has it answered
+		return out, ErrDraining
+	case stopped:
 		return out, nil
 	}
 	if p.runner != nil { // a program that was refused has no result

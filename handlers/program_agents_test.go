@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -143,4 +144,18 @@ func TestArtifactOfAStepIsNamedInItsResponse(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, found)
+}
+
+func TestAnswerIsWrittenByTheNextWorkerIfThisOneDrainsAfterTheCalls(t *testing.T) {
+	t.Parallel()
+	draining, drain := context.WithCancelCause(t.Context())
+	writer := &scriptedAgent{replies: []string{`"Done."`}}
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "writer": writer.reply, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		drain(handlers.ErrDraining)
+		return echo(ctx, call)
+	}})
+	require.Equal(t, inbound.Nak, k.Handle(draining, k.plan("P", twoCalls, 1)).Do)
+	require.NotContains(t, k.names(), "e 0.tool_response")
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", twoCalls, 2)).Do)
+	require.Equal(t, "Done.", k.response().Content)
 }

@@ -303,6 +303,9 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	}
 	p.turn.newest.note(response.Seq)
 	p.h.addStored(s.Key.App, len(event))
+	if response.Meta.Nonce != hold.Nonce { // an earlier owner was faster: its changes of context variables count
+		return response, p.h.mergeMissing(write, p.turn.m.tools, p.turn.m, &response)
+	}
 	if s.merge != nil && len(r.ContextKeys) > 0 {
 		if err := p.h.mergeOutcome(s.merge(write), s.Chat, s.CallID); err != nil {
 			return idempotency.Record{}, err

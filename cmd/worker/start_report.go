@@ -95,7 +95,11 @@ func boundIn(set *bindings.Set, workflow string) []string {
 	bound := []string{}
 	for _, b := range set.Bindings() {
 		if b.Workflow == workflow {
-			bound = append(bound, fmt.Sprintf("%s/%s → %s", b.Agent, b.ModelName, b.Tool))
+			source := b.Agent
+			if b.ModelName != "" {
+				source += "/" + b.ModelName
+			}
+			bound = append(bound, source+" → "+b.Tool)
 		}
 	}
 	return bound
