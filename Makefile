@@ -133,6 +133,11 @@ bench: ## measure the whole path next to its baselines (15 min; BRIEF=1: 15 s), 
 	go run ./internal/test/bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
 
 GROWTHFLAGS ?=
+.PHONY: bench-programs
+bench-programs: ## measure steps of programs next to turns, parked programs, and compiling (2 min; BRIEF=1: 10 s)
+	go test -run='^$$' -bench='Compile|Turn' -benchmem $(if $(BRIEF),-benchtime=1x) ./flow ./handlers
+	go run ./internal/test/bench growth -only programs $(if $(BRIEF),-brief) $(GROWTHFLAGS)
+
 .PHONY: bench-growth
 bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods, sweeps (about 60 min and 15 GB of disk; BRIEF=1: 20 s)
 	go run ./internal/test/bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)

@@ -61,7 +61,7 @@ func (t *turn) response() events.ToolResponse {
 	return events.ToolResponse{
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
-		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: t.attempts, DurationMS: t.ran.Milliseconds(),
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: int(t.attempts), DurationMS: t.ran.Milliseconds(),
 		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
 }

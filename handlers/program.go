@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/planner"
@@ -101,7 +102,24 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 		return h.endStopped(t, d, hostErr)
 	}
 	t.Hit(failpoint.AfterTool)
+	if stopped == nil && p.nothingOpen(out) {
+		t.closes = false
+	}
 	return h.endProgram(t, d, out, stopped)
+}
+
+// nothingOpen reports whether it is certain that each step has a response, so that the turn is not read for steps without one before
+// it ends: no other worker has called any, and all have succeeded.
+func (p *programRun) nothingOpen(out engine.Outcome) bool {
+	if p.d.Turn != nil || p.runner == nil || !out.Success || isPrompt(p.own.args) || p.compiler.ResponderBinding() != nil {
+		return false
+	}
+	for id := range p.runner.Ends {
+		if !p.runner.Ends[id].Success {
+			return false
+		}
+	}
+	return true
 }
 
 // runStored stores the program, unless it is stored, and runs it.

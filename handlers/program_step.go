@@ -212,7 +212,7 @@ func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 	s.Hit(failpoint.AfterStep)
 	run.Scrub(call.Secrets, &out)
 	p.h.Metrics.Tool(s.Binding, &out)
-	s.attempts, s.ran = out.Attempts, out.Duration
+	s.attempts, s.ran = attempts(out.Attempts), out.Duration
 	s.out = engine.Outcome{Cached: out.Cached, Waited: out.Waited, Paused: out.Paused}
 	if out.Stopped != nil {
 		return p.stopped(s, out)

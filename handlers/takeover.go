@@ -79,7 +79,7 @@ func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resum
 		"code", d.Code, "epoch", d.Hold.Epoch)
 	t.Binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
 	if d.Hold.Trace == "" {
-		d.Hold.Trace = t.claimed
+		d.Hold.Trace = t.claimed.Meta.Trace
 	}
 	if d.Action == idempotency.EndTurn {
 		return h.endWithCode(t, d, d.Code)
@@ -113,7 +113,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 		copy(t.fingerprint[:], sum)
 	}
 	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.Name, t.fingerprint)
-	t.closes, t.claimed = claim.Meta.Effect == string(events.EffectProgram), claim.Meta.Trace
+	t.closes, t.claimed = claim.Meta.Effect == string(events.EffectProgram), claim
 	return t, call
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -46,25 +47,23 @@ type turn struct {
 	hash        string // of the fingerprint, in hex
 	ref         idempotency.TurnRef
 
-	effectUnknown bool // only the tool can report its effect, and has not yet
+	effectUnknown bool  // only the tool can report its effect, and has not yet
+	notEntered    bool  // this worker has the claim, and its call ended before the tool was entered
+	closes        bool  // its tool is a program: steps without a response are ended before the turn is
+	unreported    bool  // the payload of its response has to be made of what is stored of its steps
+	attempts      int32 // of its tool by this worker, once it was entered
 	args          map[string]any
 	argsJSON      events.Canonical
 	reject        *rejection    // why the tool must not be entered, nil if it may
-	notEntered    bool          // this worker has the claim, and its call ended before the tool was entered
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
-	attempts      int           // of its tool by this worker, once it was entered
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
-	merge func(ctx context.Context) error
-	// closes is set if its tool is a program: steps without a response are ended before the turn is
-	closes bool
-	// unreported is set if the payload of its response has to be made of what is stored of its steps
-	unreported bool
-	claimed    string      // traceparent of its claim, "" for a turn that this message has started
-	ended      *programEnd // of a call whose tool is a program, once this worker knows its end; for metrics
-	newest     newest      // record of it that this worker knows of, if its tool is a program
+	merge   func(ctx context.Context) error
+	claimed *idempotency.Record // its claim, nil for a turn that this message has started
+	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
+	newest  newest              // record of it that this worker knows of, if its tool is a program
 }
 
 // newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
@@ -197,10 +196,13 @@ func turnOn(m *message, event *events.StructuredOutputReady, key subjects.Key, c
 	}
 }
 
+// attempts bounds how often a tool was entered; it is a few times.
+func attempts(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
 // traceparent returns the trace context of the turn. A message that has taken the turn over, such as an answer, has another one.
 func (t *turn) traceparent() string {
-	if t.claimed != "" {
-		return t.claimed
+	if t.claimed != nil && t.claimed.Meta.Trace != "" {
+		return t.claimed.Meta.Trace
 	}
 	return inbound.Trace(t.m.Header)
 }
@@ -289,7 +291,7 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 	h.Metrics.InFlight.Dec()
 	h.Metrics.Tool(t.Binding, &out)
 	if t.notEntered = !out.Entered; out.Entered {
-		t.attempts, t.ran = out.Attempts, out.Duration
+		t.attempts, t.ran = attempts(out.Attempts), out.Duration
 	}
 	var hostErr error
 	d.Hold, hostErr = r.Close() // of a later epoch, if the run was woken and could not park the first one

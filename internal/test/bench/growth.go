@@ -14,7 +14,7 @@ import (
 const growthArg = "growth"
 
 // growth measures how the figures change when something grows: retained turns, readers,
-// the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait, open turns that are swept. Each measurement is made once, in processes.
+// the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait, open turns that are swept, steps of programs. Each measurement is made once, in processes.
 type growth struct {
 	growthOptions
 
@@ -58,6 +58,7 @@ func measurements() []measurement {
 		{measureParked, (*growth).parked},
 		{measureFloods, (*growth).floods},
 		{measureSweep, (*growth).sweeps},
+		{measurePrograms, (*growth).programs},
 	}
 }
 
