@@ -90,7 +90,7 @@ func (j *Journal) decidedBeforeEpoch(ctx context.Context, h Hold, open []Questio
 			continue
 		}
 		if reply, err := replyOf(q.Answer); err != nil || reply.Outcome != Open {
-			return true, err
+			return true, j.closedBy(ctx, h, asked.Call, err)
 		}
 	}
 	return false, nil

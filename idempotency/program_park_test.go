@@ -58,6 +58,8 @@ func TestQuestionsOfAStepThatHasEndedAreClosed(t *testing.T) {
 			}
 		}
 		require.Equal(t, map[string]string{"s_ended answered": "answered", "s_ended q": "cancelled", "s_ended late": "cancelled", "s_other q": ""}, outcomes)
+		_, err = newJournal(s).ReadReply(t.Context(), ended, "q")
+		require.ErrorIs(t, err, idempotency.ErrLost, "a run of an earlier owner does not end the turn as cancelled")
 		d = answered(t, s, answerToStep("ended", 4, 1))
 		require.Equal(t, idempotency.TooLate, d.Status)
 		require.Equal(t, idempotency.Cancelled, d.By)

@@ -59,6 +59,7 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	reply, err := j.ReadReply(ctx, h, q.ID)
 	if err == nil && reply.Outcome == Open { // that read may be older than q.Known
 		reply, err = replyOf(q.Known.Answer)
+		err = j.closedBy(ctx, h, h.Key.Call, err)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -122,15 +123,32 @@ func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]
 		return nil, errCancelled
 	}
 	replies := make([]Reply, len(asked))
-	for n, answer := range found[2:] {
+	for n, q := range asked {
+		answer := found[2+n]
 		if !h.has(answer) {
 			continue
 		}
 		if replies[n], err = replyOf(answer); err != nil {
-			return nil, err
+			return nil, j.closedBy(ctx, h, q.Call, err)
 		}
 	}
 	return replies, nil
+}
+
+// closedBy returns why a question has no reply, given the error of [replyOf]. A question of a step is closed like those of a cancelled
+// turn when the step has ended: the run that waits for it, of an earlier owner, has lost the turn, which is not cancelled.
+func (j *Journal) closedBy(ctx context.Context, h Hold, call string, err error) error {
+	if call == subjects.SingleCall || !errors.Is(err, errCancelled) {
+		return err
+	}
+	cancelled, errRead := j.Cancelled(ctx, h) // after the answer: a cancel is stored before the answers that it causes
+	switch {
+	case errRead != nil:
+		return errRead
+	case cancelled:
+		return err
+	}
+	return ErrLost
 }
 
 // replyOf reads how a question is decided; answer is nil while it is not.
