@@ -29,6 +29,7 @@ const (
 	Store       = "store"       // named tests of package internal/store
 	Sweep       = "sweep"       // named tests of package internal/sweep
 	Idempotency = "idempotency" // named tests of package idempotency
+	Program     = "program"     // named tests of package internal/program
 )
 
 // Edit replaces a text that occurs exactly once in a file of the product. From and To have the same number of lines, so
@@ -39,7 +40,7 @@ type Edit struct {
 }
 
 // All returns every fault.
-func All() []Fault { return slices.Concat(journal(), questions(), inbox(), handlers()) }
+func All() []Fault { return slices.Concat(journal(), questions(), programs(), inbox(), handlers()) }
 
 // CaughtIn returns the faults that a suite has to find.
 func CaughtIn(suite string) []Fault {

@@ -64,7 +64,7 @@ func (p *process) arrives(s sent) {
 	}
 	w.tracef("%s receives #%d/%d, sent %s ago", p.name, m.seq, s.lease.Delivery, w.now.Sub(s.at))
 	earlier, current := p.holding(m), m.leased && m.last == s.lease
-	t := &thread{w: w, p: p, m: m, lease: s.lease, known: len(w.store.log), beat: s.at, late: w.now.After(s.at), looked: map[checkpoint]int{}}
+	t := &thread{w: w, p: p, m: m, lease: s.lease, known: len(w.store.log), beat: s.at, late: w.now.After(s.at), looked: map[checkpoint]int{}, refused: map[string]uint64{}}
 	if current {
 		m.holder = t
 	}

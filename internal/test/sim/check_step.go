@@ -21,6 +21,8 @@ func (w *world) checkStepEntry(t *turn, c *call, e *entry) {
 		return
 	case k.response != nil && k.response.Seq < e.token:
 		w.violatef("%s#%s: entered by epoch %d, though its response was stored before", t.id.Turn, c.id, e.epoch)
+	case k.response != nil && k.response.Seq <= w.active.t.refused[k.call.Key] && !w.active.t.sawStaleRead:
+		w.violatef("%s#%s: entered by epoch %d, though its response was stored before its call was refused", t.id.Turn, c.id, e.epoch)
 	}
 	if !h.owns(e) {
 		w.violatef("%s#%s: epoch %d ran with fencing token %d, which is not the record by which it owns the turn", t.id.Turn, c.id, e.epoch, e.token)

@@ -95,6 +95,9 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 		return 0, errNoAnswer
 	}
 	seq, err := s.put(r)
+	if err != nil && t.t != nil {
+		t.t.refused[r.Key] = uint64(len(s.log))
+	}
 	if k, _ := subjects.ParseKey(r.Key); err == nil && k.Kind == "takeover" && w.strike(OldLeader, 1) {
 		t.t.old = 1 + w.rng.IntN(8)
 	}

@@ -45,6 +45,8 @@ type thread struct {
 
 	looked map[checkpoint]int // the same, by turn and kind of records
 
+	refused map[string]uint64 // how many it had when a create was refused, by the key of the record
+
 	d       *inbox.Delivery
 	late    bool      // it lay in the buffers of the connection, and may seem older than it is
 	begun   bool      // a handler has it

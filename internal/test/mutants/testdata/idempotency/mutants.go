@@ -34,6 +34,13 @@ func (j *Journal) claimWrongly(ctx context.Context, c Claim, call Record) (Decis
 	return d, true
 }
 
+// sendResponse sends the response of a step once, and continues whether it is stored or not.
+func (j *Journal) sendResponse(ctx context.Context, h Hold, event []byte) Record {
+	r := Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}
+	r.Seq, _ = j.store.Create(ctx, r)
+	return r
+}
+
 // finishWrongly does what only a wrong finish does.
 func (j *Journal) finishWrongly(ctx context.Context, h Hold, event []byte) {
 	r := Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}
