@@ -62,6 +62,7 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I4  the stored program precedes its steps, and has each of them; a step is called only when those before it
 //	    are over and none of them halted the program; the result precedes the agent that responds to it
 //	I6  the turn is not parked while a step marked unsafe runs
+//	I13 a question is cancelled without a cancel of the turn only after its step has ended
 //
 // Clocks of the machines of tools and of the server are assumed to agree for questions and steps.
 //

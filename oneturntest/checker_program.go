@@ -32,11 +32,29 @@ func callKey(id events.TurnID, call string) subjects.Key {
 	return key
 }
 
+// approves returns the call whose tool runs the program that a call asks a person to approve, nil if the call is another one.
+func (f *callFacts) approves() *callFacts {
+	outer, ok := strings.CutSuffix(subjects.StepOf(f.token), events.StepApprove)
+	if !ok {
+		return nil
+	}
+	return f.calls[subjects.CallOf(strings.TrimSuffix(outer, "#"))]
+}
+
+// endedBefore reports whether a call of a program had its response when a record was stored: its questions are closed then. A
+// question before a program is closed with the step that runs it.
+func (f *callFacts) endedBefore(r *idempotency.Record) bool {
+	if program := f.approves(); program != nil {
+		f = program
+	}
+	return f.token != subjects.SingleCall && f.response != nil && f.response.Seq < r.Seq
+}
+
 // id returns the tool_call_id of a call, as its tool_call has it. The question before a program has no tool_call.
 func (f *callFacts) id() (id string, ok bool) {
 	from := f
-	if f.token == subjects.ApproveCall {
-		from = f.own()
+	if program := f.approves(); program != nil {
+		from = program
 	}
 	var called events.ToolCall
 	if from.call == nil || parse(from.call.Data, &called) != nil {

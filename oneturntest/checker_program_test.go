@@ -210,6 +210,44 @@ func TestProgramsAreInOrder(t *testing.T) {
 	require.Empty(t, oneturntest.Check(h.Facts, map[string]bool{}), "no fault is needed for it")
 }
 
+// closedStep is a plan of an unsafe step that asks and runs out of time, which closes its question, of a step that runs a program
+// whose approval runs out of time, and of a third one.
+func closedStep(t *testing.T) steps {
+	t.Helper()
+	h := newSteps(t, &flow.Program{Kind: flow.KindOrchestration, Steps: []flow.Step{
+		{ID: "0", Continue: true, Calls: []flow.Call{{ID: "0", Tool: "work"}}},
+		{ID: "1", Continue: true, Calls: []flow.Call{{ID: "1", Tool: "vetted"}}},
+		{ID: "2", Calls: []flow.Call{{ID: "2", Tool: "work"}}},
+	}})
+	h.called("0", "A", 1, "unsafe")
+	h.noteOf("0", "enter", 1)
+	h.noteOf("0", "ask", 1, "1")
+	h.askOf("0", "1", "ask0")
+	h.ended("0", "A", 1, events.CodeTimeout)
+	h.closeOf("0", "1")
+	h.called("1", "A", 1, "program")
+	h.program("1", plan("0"))
+	h.askOf("1#~approve", "1", "ask1")
+	h.ended("1", "A", 1, events.CodeTimeout)
+	h.closeOf("1#~approve", "1")
+	h.ran("2", "A", 1, "unsafe")
+	h.respond()
+	return h
+}
+
+// closeOf cancels a question of a step.
+func (h steps) closeOf(step, id string) {
+	h.record(of(step).Private("answer", id), "answer-"+id, 1, string(idempotency.Cancelled), nil)
+	e := h.call(id)
+	e.ToolCallID = events.QuestionID(h.id(step), id)
+	h.record(of(step).Public("ack", id), "ack-"+id, 1, string(idempotency.Cancelled), h.event(events.KindToolCallAck, e.Ack(events.AckCancelled, "")))
+}
+
+func TestQuestionIsCancelledByTheEndOfItsStep(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, oneturntest.Check(closedStep(t).Facts, map[string]bool{}))
+}
+
 func TestOwnerThatHadLostItsTurnMayCallAStepAfterTheResponse(t *testing.T) {
 	t.Parallel()
 	h := cutOff(t)
@@ -314,6 +352,21 @@ func TestEveryRuleOfProgramsIsSeenBroken(t *testing.T) {
 			e := h.call("1")
 			e.ToolCallID = "t1#g[1]/1"
 			h.atID("g[0]", "ask", "1").Data = h.event(events.KindToolCall, e)
+		}},
+		"cancelled before its step has ended": {"I13 0: question 1 was cancelled without a cancel of the turn or the end of its step", closedStep, func(h steps) {
+			h.at("0", "tool_response").Seq = h.atID("0", "ack", "1").Seq
+		}},
+		"approval cancelled before its step has ended": {"I13 1#~approve: question 1 was cancelled without a cancel", closedStep, func(h steps) {
+			h.at("1", "tool_response").Seq = h.atID("1#~approve", "ack", "1").Seq
+		}},
+		"cancelled while its step runs": {"I13 0: question 1 was cancelled without a cancel", closedStep, func(h steps) {
+			h.drop(of("0").Public("tool_response"))
+		}},
+		"cancelled and passed to the tool": {"I13 0: question 1 was cancelled without a cancel of the turn or the end of its step, or passed", closedStep, func(h steps) {
+			h.record(of("0").Private("taken", "1"), "A", 1, "", nil)
+		}},
+		"not closed with its step": {"I13 0: question 1 is cancelled and was not closed", closedStep, func(h steps) {
+			h.drop(of("0").Public("ack", "1"))
 		}},
 		"lost wake-up of a step": {"I1 : parked, though question", parkedGroup, func(h steps) {
 			at := slices.IndexFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Private("takeover", "2") })

@@ -256,8 +256,8 @@ func (c *checker) decided(f *callFacts, token string, q *asking) {
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !erased:
 		c.failf("I13", key, "the answer to question %s was passed on before it was stored", token)
 	}
-	if q.outcome() == idempotency.Cancelled && (f.cancel == nil || q.taken != nil) {
-		c.failf("I13", key, "question %s was cancelled without a cancel of the turn, or passed to the tool", token)
+	if q.outcome() == idempotency.Cancelled && (f.cancel == nil && !f.endedBefore(q.answer) || q.taken != nil) {
+		c.failf("I13", key, "question %s was cancelled without a cancel of the turn or the end of its step, or passed to the tool", token)
 	}
 }
 
