@@ -39,7 +39,12 @@ func folderOf(t *testing.T, page string) string {
 // serve runs a worker and returns a client.
 func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
 	t.Helper()
-	s := oneturntest.NewServer(t)
+	return serveOn(t, oneturntest.NewServer(t), c)
+}
+
+// serveOn is serve on a given server.
+func serveOn(t *testing.T, s *oneturntest.Server, c oneturn.Config) *oneturn.Client {
+	t.Helper()
 	s.Provision()
 	work(t, s, c)
 	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})

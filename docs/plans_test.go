@@ -76,9 +76,10 @@ func requirePayload(t *testing.T, shown block, payload map[string]any) {
 
 func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	t.Parallel()
-	c := serve(t, oneturn.Config{Workflows: folderOf(t, "plans.md")})
+	s := oneturntest.NewServer(t)
+	c := serveOn(t, s, oneturn.Config{Workflows: folderOf(t, "plans.md")})
 	shown := fenced(t, "plans.md", "json")
-	require.Len(t, shown, 7)
+	require.Len(t, shown, 8)
 	r, payload := runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "bad"}, Workflow: "Trip", Agent: "Assistant"}, shown[1].text)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	feedback := fenced(t, "plans.md", "")
@@ -89,6 +90,22 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	r, payload = runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "halts"}, Workflow: "Trip", Agent: "Assistant"}, shown[0].text)
 	require.Equal(t, events.CodeUserError, r.Code)
 	requirePayload(t, shown[3], payload)
+
+	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, "plans.md", "sh")[1].text), "turnctl ")
+	require.True(t, ok)
+	out, code := output(t, command(t, t.TempDir(), "turnctl", append(strings.Fields(line), "--nats", s.URL())...))
+	require.Zero(t, code, out)
+	require.Equal(t, fenced(t, "plans.md", "text")[0].text, out)
+	retried, err := c.Retry(t.Context(), &oneturn.Retry{TurnID: r.TurnID})
+	require.NoError(t, err)
+	r, err = c.Await(t.Context(), retried.TurnID)
+	require.NoError(t, err)
+	require.Equal(t, events.CodeUserError, r.Code, "the hotel is still full")
+	results, ok := r.Payload.(map[string]any)["results"].([]any)
+	require.True(t, ok)
+	first, ok := results[0].(map[string]any)
+	require.True(t, ok)
+	requirePayload(t, shown[7], first)
 }
 
 func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
@@ -97,7 +114,7 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 	s.Provision()
 	work(t, s, oneturn.Config{Workflows: folderOf(t, "plans.md"), ParkImmediately: true})
 	shown := fenced(t, "plans.md", "json")
-	require.Len(t, shown, 7)
+	require.Len(t, shown, 8)
 	asked, fails := make(chan []byte, 8), atomic.Bool{}
 	_, err := s.Connect().Subscribe("agents.writer", func(m *nats.Msg) {
 		asked <- m.Data

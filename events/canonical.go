@@ -39,10 +39,10 @@ func CanonicalData(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]
 	return canonicalData(t, room, "")
 }
 
-// CanonicalData is [CanonicalData] for the turn that m.Turn or m.PlanReady has returned, unchanged. Structured data that
+// CanonicalData is [CanonicalData] for the turn that m.Turn, m.PlanReady or m.Retry has returned, unchanged. Structured data that
 // came as canonical JSON, as [EncodeTurn] sends it, is taken as it is.
 func (m *Message) CanonicalData(t *StructuredOutputReady) (Canonical, [sha256.Size]byte) {
-	if t.Plan || m.canonical == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
+	if t.Plan || t.ResumeOf != "" || m.canonical == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
 		return CanonicalData(t, m.size)
 	}
 	const names = 128

@@ -65,9 +65,9 @@ func requireCanonicalData(t *testing.T, body string) {
 	t.Helper()
 	m, err := events.Parse([]byte(body))
 	require.NoError(t, err, body)
-	read := m.Turn
-	if m.Kind == events.KindPlanReady {
-		read = m.PlanReady
+	read := map[string]func() (*events.StructuredOutputReady, error){events.KindPlanReady: m.PlanReady, events.KindRetry: m.Retry}[m.Kind]
+	if read == nil {
+		read = m.Turn
 	}
 	turn, err := read()
 	require.NoError(t, err, body)

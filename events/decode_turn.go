@@ -15,20 +15,23 @@ const DefaultApp = "default"
 // events which carry them in their payload stay within [MaxDepth].
 const MaxDataDepth = 56
 
-// DecodeTurn decodes a structured_output_ready or plan_ready event, in its envelope or bare, by the names
+// DecodeTurn decodes a structured_output_ready, plan_ready or retry event, in its envelope or bare, by the names
 // of either generation (app_id or enterprise_id, agent_name or agent; in `context` or next to
 // it). Keys match exactly; unknown ones are ignored.
 //
 // Every error is an [ErrBadArgs] that names the field. A turn without chat or turn key wraps
 // a *[MissingFieldError]. An event whose auto_tool_mode is not the JSON value true is not a
-// turn: it decodes whatever its other fields hold, with AutoToolMode false. A plan_ready event always is one.
+// turn: it decodes whatever its other fields hold, with AutoToolMode false. A plan_ready and a retry event always are one.
 func DecodeTurn(body []byte) (*StructuredOutputReady, error) {
 	m, err := Parse(body)
 	if err != nil {
 		return nil, err
 	}
-	if m.Kind == KindPlanReady {
+	switch m.Kind {
+	case KindPlanReady:
 		return m.PlanReady()
+	case KindRetry:
+		return m.Retry()
 	}
 	return m.Turn()
 }

@@ -16,7 +16,7 @@
 //
 //   - event_kinds.go, record_kinds.go, effect.go, error.go: names that other packages share: kinds of events and of journal
 //     records, effects of tools, error codes
-//   - turn.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
+//   - turn.go, retry.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
 //     field_reader.go read its fields, unreadable_event.go finds the sender of one that cannot be read
 //   - question.go, answer_result.go, program.go, unstored_events.go: questions and surfaces, the results of answers, the steps
 //     of programs, events that are not stored; schema.go has the JSON Schema of each

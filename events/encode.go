@@ -59,16 +59,19 @@ func Encode(kind string, data any, now time.Time) ([]byte, error) {
 	return w.finish(now)
 }
 
-// EncodeTurn writes the structured_output_ready or plan_ready event of t in its envelope: what a publisher
+// EncodeTurn writes the structured_output_ready, plan_ready or retry event of t in its envelope: what a publisher
 // sends. It refuses what [DecodeTurn] would refuse, so that a mistake shows where it is made.
 func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
 	w := newWriter(nil, t.InboundKind(), 0)
 	w.open("data")
 	w.str("kind", t.InboundKind())
 	w.optional("agent", t.Agent)
-	if t.Plan {
+	switch {
+	case t.ResumeOf != "":
+		w.retryOf(t.ResumeOf, t.Rerun)
+	case t.Plan:
 		w.value("plan", t.Data)
-	} else {
+	default:
 		w.optional("agent_name", t.Agent)
 		w.optional("model_name", t.Model)
 		w.value("structured_data", t.Data)
@@ -163,6 +166,8 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 	w.str("workflow_name", e.WorkflowName)
 	w.optional("user_id", e.UserID)
 	w.optional("correction_of", e.CorrectionOf)
+	w.retryOf(e.ResumeOf, e.Rerun)
+	w.optional("effect", string(e.Effect))
 	if e.Secret {
 		w.boolean("secret", true)
 	}

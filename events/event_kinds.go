@@ -7,13 +7,16 @@ const (
 	KindStructuredOutputReady = "structured_output_ready"
 	KindPlanReady             = "plan_ready" // a turn whose data is a plan
 	KindToolCallResponse      = "tool_call_response"
+	KindRetry                 = "retry" // a turn that retries a program which has failed
 	KindCancel                = "cancel"
 	KindResume                = "resume"
 	KindExpire                = "expire"
 )
 
 // TurnKind reports whether messages of a kind start turns.
-func TurnKind(kind string) bool { return kind == KindStructuredOutputReady || kind == KindPlanReady }
+func TurnKind(kind string) bool {
+	return kind == KindStructuredOutputReady || kind == KindPlanReady || kind == KindRetry
+}
 
 // KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker
 // has deferred and publishes again. Only workers have the right to publish on such subjects, so its

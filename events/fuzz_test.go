@@ -20,6 +20,7 @@ var fuzzSeeds = []string{
 	"\"\xff\"", `{"a":{"b":[]}} x`, ` [ ] `, `"\u0000"`, "\"\x00\"", nest(64), nest(65), strings.Repeat("9", 65), `{"":""}`,
 	`{"type":"chat.structured_output_ready","data":{"agent":"A","structured_data":{"x":[1]},"auto_tool_mode":true,"turn_idempotency_key":"t","context":{"chat_id":12,"enterprise_id":"e"}},"timestamp":"2026-01-02T03:04:05Z"}`,
 	`{"kind":"structured_output_ready","auto_tool_mode":true,"chat_id":"c\u0000","turn_idempotency_key":"t"}`,
+	`{"kind":"retry","resume_of":"t","rerun":["1"],"structured_data":{"x":1},"chat_id":"c","turn_idempotency_key":"t~retry1"}`,
 	`{"kind":"plan_ready","plan":{"b":1,"a":[]},"structured_data":{"x":1},"chat_id":"c","turn_idempotency_key":"t"}`,
 	`{"auto_tool_mode":true,"context":[]}`, `{"type":"chat.cancel","data":{"chat_id":"c","turn":"t"}}`,
 }

@@ -25,6 +25,9 @@ type PlanStarted struct {
 
 	// ProgramData is the compiled program, for workers: a flow.Program, or the [Blob] that it is stored in.
 	ProgramData json.RawMessage `json:"program_data"`
+	// CopiedData is, for workers, what a retry has copied from the turn that it retries: a text, or the [Blob] that it is
+	// stored in. Absent in any other turn.
+	CopiedData json.RawMessage `json:"copied_data,omitempty"`
 }
 
 // PlanPayload is the `payload` of a [PlanStarted]: all that is needed to draw the program.
@@ -41,6 +44,16 @@ type PlanStep struct {
 	ToolName  string   `json:"tool_name"`
 	Arguments any      `json:"arguments"` // as written, with their references, or a [Blob]
 	Needs     []string `json:"needs"`     // calls that the arguments refer to
+	// Copied is set in a retry for a call that has ended in an earlier turn: it does not run again, and has no events in
+	// this one.
+	Copied *CopiedCall `json:"copied,omitempty"`
+}
+
+// CopiedCall is the end of a call in the turn that a retry retries, or in an earlier one.
+type CopiedCall struct {
+	From    string `json:"from"` // tool_call_id of the call that has run
+	Success bool   `json:"success"`
+	Code    Code   `json:"code,omitempty"`
 }
 
 // PlanGroup is a group of calls that run at the same time.

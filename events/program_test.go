@@ -17,13 +17,14 @@ func samplePlanStarted() *events.PlanStarted {
 			Reasoning: "because",
 			Steps: []events.PlanStep{
 				{Call: "0", ToolName: "find", Arguments: map[string]any{"n": number("1.0")}, Needs: []string{}},
-				{Call: "fan[0]", ToolName: "sum", Arguments: map[string]any{"of": "$0.output.items"}, Needs: []string{"0"}},
+				{Call: "fan[0]", ToolName: "sum", Arguments: map[string]any{"of": "$0.output.items"}, Needs: []string{"0"}, Copied: &events.CopiedCall{From: "t0#fan[0]", Code: events.CodeToolError}},
 				{Call: "fan[1]", ToolName: "sum", Arguments: events.Blob{Blob: "b", SHA256: strings.Repeat("0", 64), Size: 300_000}, Needs: []string{"0"}},
 			},
 			Groups: []events.PlanGroup{{Call: "fan", Type: events.GroupParallel, Merge: "collect", Children: []string{"fan[0]", "fan[1]"}}},
 			Limits: events.PlanLimits{Calls: 50, Parallel: 4, Depth: 3, StepTimeoutMS: 60_000, TimeoutMS: 300_000},
 		},
 		ProgramData: json.RawMessage(`{"steps": [], "kind":"plan"}`),
+		CopiedData:  json.RawMessage(`"{}"`),
 	}
 }
 

@@ -92,6 +92,9 @@ func WithRun(body []byte, run string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.Kind == KindRetry {
+		return nil, encodeError(CodeBadArgs, "a retry belongs to the run of the turn that it retries: send it with another turn key")
+	}
 	if m.Kind != "" && !TurnKind(m.Kind) {
 		return nil, m.wrongKind(KindStructuredOutputReady)
 	}

@@ -70,6 +70,9 @@ func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
 	plan, err := events.EncodeTurn(wantPlan(), noon)
 	require.NoError(t, err)
 	bodies[events.KindPlanReady] = string(plan)
+	retry, err := events.EncodeTurn(wantRetry(), noon)
+	require.NoError(t, err)
+	bodies[events.KindRetry] = string(retry)
 	cancel, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
 	require.NoError(t, err)
 	bodies[events.KindCancel] = string(cancel)
@@ -184,6 +187,11 @@ func TestSchemasRefuseWrongEvents(t *testing.T) {
 		{events.KindPlanReady, `{"plan":{},"chat_id":"c"}`},
 		{events.KindPlanReady, `{"turn_idempotency_key":"t","chat_id":"c"}`},
 		{events.KindPlanReady, `{"kind":"structured_output_ready","plan":{},"turn_idempotency_key":"t","chat_id":"c"}`},
+		{events.KindRetry, `{"resume_of":"t","chat_id":"c"}`},
+		{events.KindRetry, `{"resume_of":"t","turn_idempotency_key":"t2"}`},
+		{events.KindRetry, `{"resume_of":"","turn_idempotency_key":"t2","chat_id":"c"}`},
+		{events.KindRetry, `{"turn_idempotency_key":"t2","chat_id":"c"}`},
+		{events.KindRetry, `{"resume_of":"t","turn_idempotency_key":"t2","chat_id":"c","rerun":[""]}`},
 		{events.KindCancel, `{"chat_id":"c"}`},
 		{events.KindCancel, `{"turn":"t"}`},
 		{events.KindCancel, `{"turn":"t","chat_id":"c","reason":5}`},

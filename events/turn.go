@@ -15,7 +15,8 @@ type TurnID struct {
 }
 
 // StructuredOutputReady is the inbound event that starts a turn: an agent has finished with JSON that
-// calls for a tool. A plan_ready event starts a turn as well: then Plan is true, Data the plan and Model [ModelPlan].
+// calls for a tool. A plan_ready event starts a turn as well: then Plan is true, Data the plan and Model [ModelPlan]. So does a
+// retry event: then ResumeOf is set, and the worker takes agent, user and data from the turn that it names, see [NewRetry].
 type StructuredOutputReady struct {
 	TurnID
 	Workflow         string         // context.workflow_name, "" when absent
@@ -30,6 +31,8 @@ type StructuredOutputReady struct {
 	CorrectionOf     string         // turn key of the turn that this one corrects, "" when none
 	Timestamp        time.Time      // timestamp of the envelope, zero when absent
 	Plan             bool           // the event is plan_ready
+	ResumeOf         string         // of a retry: turn key of the turn that it retries, in the same run; "" otherwise
+	Rerun            []string       // of a retry: calls that run again although their effect may have happened, see [StepID]
 }
 
 // ModelPlan is the model of a turn that a plan_ready event starts.
@@ -37,7 +40,10 @@ const ModelPlan = "plan"
 
 // InboundKind returns the kind of the event.
 func (t *StructuredOutputReady) InboundKind() string {
-	if t.Plan {
+	switch {
+	case t.ResumeOf != "":
+		return KindRetry
+	case t.Plan:
 		return KindPlanReady
 	}
 	return KindStructuredOutputReady
@@ -83,8 +89,11 @@ type ToolCall struct {
 	WorkflowName     string          `json:"workflow_name"`
 	UserID           string          `json:"user_id,omitempty"`
 	CorrectionOf     string          `json:"correction_of,omitempty"`
-	Secret           bool            `json:"secret,omitempty"` // the answer is: show no echo of it
-	Answer           *AnswerTo       `json:"answer,omitempty"` // of a question: how to answer it
+	ResumeOf         string          `json:"resume_of,omitempty"` // of the claim of a retry: turn key of the turn that it retries
+	Rerun            []string        `json:"rerun,omitempty"`     // likewise: calls that run again although their effect may have happened
+	Effect           Effect          `json:"effect,omitempty"`    // of a step of a program: effect of its tool when it was called
+	Secret           bool            `json:"secret,omitempty"`    // the answer is: show no echo of it
+	Answer           *AnswerTo       `json:"answer,omitempty"`    // of a question: how to answer it
 	Rejected         bool            `json:"rejected,omitempty"`
 	Code             Code            `json:"code,omitempty"` // why it was rejected
 	Rejection        *Rejection      `json:"rejection,omitempty"`

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -38,11 +39,17 @@ func Addressee(body []byte, kind string) (t *StructuredOutputReady, ok bool) {
 		}
 	}
 	t = &StructuredOutputReady{TurnID: f.turnID("turn_idempotency_key", "context.turn_idempotency_key"), AutoToolMode: true, Plan: kind == KindPlanReady}
-	if f.err != nil || t.Chat == "" || t.Turn == "" || !t.Plan && f.data["auto_tool_mode"] != true {
+	t.ResumeOf = resumeOf(&f, kind)
+	if f.err != nil || t.Chat == "" || t.Turn == "" || kind != KindPlanReady && kind != KindRetry && f.data["auto_tool_mode"] != true {
 		return nil, false
 	}
-	t.Workflow, t.Agent, t.Model = f.optionalText("context.workflow_name", "workflow_name"), f.optionalText("agent_name", "agent"), ModelPlan
-	if !t.Plan {
+	t.Workflow, t.Agent = f.optionalText("context.workflow_name", "workflow_name"), f.optionalText("agent_name", "agent")
+	switch kind {
+	case KindPlanReady:
+		t.Model = ModelPlan
+	case KindRetry:
+		t.Model = ModelRetry
+	default:
 		t.Model = f.optionalText("model_name")
 	}
 	t.UserID = f.optionalID("context.user_id")
@@ -51,6 +58,14 @@ func Addressee(body []byte, kind string) (t *StructuredOutputReady, ok bool) {
 	sum := sha256.Sum256(body)
 	t.Data = "sha256:" + hex.EncodeToString(sum[:])
 	return t, true
+}
+
+// resumeOf returns what an unreadable retry names, or "?" if that cannot be read either: only a retry has such a name.
+func resumeOf(f *fields, kind string) string {
+	if kind != KindRetry {
+		return ""
+	}
+	return cmp.Or(f.optionalText("resume_of"), "?")
 }
 
 // optionalText is text for what can be done without.

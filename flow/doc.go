@@ -42,4 +42,5 @@
 //   - resolve.go: the arguments of a call, once the outputs that it needs exist
 //   - progress.go: [State], [Next], the call that wins a race
 //   - result.go: the payloads of responses
+//   - retry.go: the calls that keep their ends when a program is retried
 package flow

@@ -25,6 +25,8 @@ type Outcome struct {
 	Message   string
 	Attempts  int
 	Duration  time.Duration
+	// CopiedFrom is, in a retry, the tool_call_id of the call that has run in an earlier turn; "" if it ran in this one.
+	CopiedFrom string
 }
 
 // Ended is a program that is over: what is stored of its calls, and how it ended.
@@ -58,6 +60,7 @@ type CallResult struct {
 	Code       string  `json:"code,omitempty"`
 	Attempts   int     `json:"attempts"`
 	DurationMS int64   `json:"duration_ms"`
+	CopiedFrom string  `json:"copied_from,omitempty"` // in a retry, tool_call_id of the call that has run in an earlier turn
 }
 
 // OrchestrationResult is the payload of an orchestration's response.
@@ -150,7 +153,7 @@ func (p *Program) PlanResult(e Ended) PlanResult {
 		}
 		result := CallResult{
 			Call: call.ID, ToolName: call.Tool, Arguments: outcome.Arguments, Success: state.Success, Code: state.Code,
-			Attempts: outcome.Attempts, DurationMS: outcome.Duration.Milliseconds(),
+			Attempts: outcome.Attempts, DurationMS: outcome.Duration.Milliseconds(), CopiedFrom: outcome.CopiedFrom,
 		}
 		if result.Output = outcome.Output; !state.Success {
 			result.Error = &outcome.Message

@@ -32,6 +32,12 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
 		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
+	if t.Step == "" {
+		e.ResumeOf, e.Rerun = t.ResumeOf, t.Rerun
+	}
+	if t.reject == nil && (t.Step != "" || t.Effect == events.EffectProgram) {
+		e.Effect = t.Effect
+	}
 	e.Payload = events.ToolCallPayload{AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow}
 	if b := t.Binding; b != nil {
 		e.ToolName, e.Display, e.DisplayType, e.Payload.Display = b.Tool, b.Display, b.Display, b.Display

@@ -21,6 +21,7 @@
 //     program_observe.go, program_usage.go: a turn whose tool is a program: the program, one step of it, its planner and
 //     responder, its result, also without a run, and its texts, its states for tracers, its spans and metrics, and the limits
 //     of all its steps
+//   - program_retry.go: a retry of such a turn, which keeps the results of finished calls
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_result.go: the result of an answer, and its report to the sender
 //

@@ -179,7 +179,7 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 		return h.answer(ctx, m, at, body)
 	}
 	switch body.Kind {
-	case "", events.KindStructuredOutputReady, events.KindPlanReady:
+	case "", events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry:
 		return h.turn(ctx, m, at, body)
 	case events.KindCancel:
 		return h.cancel(ctx, m, body)
@@ -188,8 +188,8 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	case events.KindExpire:
 		return h.expire(ctx, m, at, body)
 	}
-	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s, %s", body.Kind,
-		events.KindStructuredOutputReady, events.KindPlanReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
+	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s, %s, %s", body.Kind,
+		events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 
 // AckSeen has the run of a turn read its question when ack, the live copy of the record that closes it, arrives.

@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/internal/retry"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -48,6 +49,8 @@ type programRun struct {
 
 	// inPlanned is set for a program inside of one that a planner has written: it is not planned again.
 	inPlanned bool
+
+	copies *retry.Copies // of a retry: the ends that it keeps, of all its programs; nil otherwise
 
 	summary, fallback string // of the outcome: for the responder, and the text if that fails
 	plan              any    // that a planner has written, nil if none has or it is not read yet
@@ -154,13 +157,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		record = before.Program
 	}
 	if record == nil {
-		compiled, ask, err := p.compiler.Compile(p.own.args)
-		switch {
-		case ask != nil && p.inPlanned:
-			return nil, planner.Recursion(p.compiler.Kind())
-		case ask != nil:
-			compiled, err = p.planned(ctx, ask)
-		}
+		compiled, err := p.compiled(ctx)
 		if err != nil || len(compiled.Steps) == 0 {
 			return compiled, err
 		}
@@ -180,6 +177,21 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 	return p.decodeStarted(record)
 }
 
+// compiled returns the program of the arguments of the call; of a retry, as the turn that it retries has run it.
+func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
+	if before, err := p.ranBefore(); before != nil || err != nil {
+		return before, err
+	}
+	compiled, ask, err := p.compiler.Compile(p.own.args)
+	switch {
+	case ask != nil && p.inPlanned:
+		return nil, planner.Recursion(p.compiler.Kind())
+	case ask != nil:
+		return p.planned(ctx, ask)
+	}
+	return compiled, err
+}
+
 // depth is 1 for the program of the turn, and one more for each program around it.
 func (p *programRun) depth() int { return p.own.Depth + 1 }
 
@@ -195,6 +207,10 @@ func (p *programRun) lease() context.Context {
 func (p *programRun) endsBefore(stored *flow.Program) (map[string]program.End, error) {
 	ends := map[string]program.End{}
 	for _, call := range stored.Calls() {
+		if copied := p.copies.Call(p.prefix + call.ID); copied != nil {
+			ends[call.ID] = copiedEnd(copied)
+			continue
+		}
 		c := p.d.Turn.CallOf(p.keyOf(call))
 		if c == nil || c.Response == nil {
 			continue
@@ -341,17 +357,25 @@ func (h *Handlers) describe(b *bindings.Binding) (tools.Description, bool) {
 func (h *Handlers) prepareProgram(t *turn) {
 	t.args, _ = t.Data.(map[string]any)
 	t.argsJSON = t.data
-	_, _, err := h.compiler(t).Compile(t.Data)
-	if refused, ok := errors.AsType[*flow.Refused](err); ok {
-		t.reject = rejectProgram(t, refused, err)
-		t.reject.refusal = refusalOf(err)
-		h.warnRefused(t, refused)
-	} else if err != nil {
-		t.reject = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
-		payload := notRun(t, t.reject.code)
-		payload["message"], t.reject.payload, t.reject.refusal = t.reject.content, payload, refusalOf(err)
+	if _, _, err := h.compiler(t).Compile(t.Data); err != nil {
+		t.reject = h.rejectUnrun(t, err)
 	}
 	t.closes = t.reject == nil // else no step is called
+}
+
+// rejectUnrun rejects a program that cannot run.
+func (h *Handlers) rejectUnrun(t *turn, err error) *rejection {
+	var r *rejection
+	if refused, ok := errors.AsType[*flow.Refused](err); ok {
+		r = rejectProgram(t, refused, err)
+		h.warnRefused(t, refused)
+	} else {
+		r = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
+		payload := notRun(t, r.code)
+		payload["message"], r.payload = r.content, payload
+	}
+	r.refusal = refusalOf(err)
+	return r
 }
 
 // notRun is the payload of a program that is not run: the one of a program that has ended, without steps.
@@ -405,6 +429,9 @@ func (p *programRun) startedEvent(compiled *flow.Program) ([]byte, error) {
 	if e.ProgramData = events.JSONOf(stored); len(data) != len(e.ProgramData) { // in a blob: what is drawn has to fit as well
 		omitArguments(e)
 	}
+	if err := p.storeCopies(e); err != nil {
+		return nil, err
+	}
 	event, err := events.Encode(events.KindPlanStarted, e, p.h.Now())
 	if err == nil {
 		return event, nil
@@ -452,5 +479,5 @@ func (p *programRun) decodeStarted(record *idempotency.Record) (*flow.Program, e
 	if err != nil {
 		return nil, damaged(record.Key)
 	}
-	return stored, nil
+	return stored, p.readCopies(reading, e, record.Key)
 }

@@ -226,15 +226,21 @@ func (p *programRun) written() (any, error) {
 	if p.plan != nil {
 		return p.plan, nil
 	}
+	var reply any
 	planned := p.d.Turn.CallOf(p.turn.Key.WithCall(subjects.CallOf(p.prefix + events.StepPlan)))
-	if planned == nil || planned.Response == nil {
+	switch {
+	case p.copies != nil && p.copies.Planner != nil: // to the turn that this one retries
+		reply = p.copies.Planner
+	case planned == nil || planned.Response == nil:
 		return flow.PlanOf(p.compiler.Kind(), p.own.args), nil
+	default:
+		end, err := p.endOf(planned.Called, planned.Response)
+		if err != nil {
+			return nil, err
+		}
+		reply = end.Output
 	}
-	end, err := p.endOf(planned.Called, planned.Response)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := p.compiler.Planner(&flow.Request{}).Read(events.JSONOf(end.Output))
+	plan, err := p.compiler.Planner(&flow.Request{}).Read(events.JSONOf(reply))
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // a reply that cannot be read has no plan
 	}
@@ -276,7 +282,7 @@ const opApprove = "approve"
 // approve asks a person whether the program may run, unless it was a part of a program that was approved. A program without calls does
 // nothing that could be approved.
 func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
-	if !p.own.Binding.Program.Approve || p.shown || len(stored.Calls()) == 0 {
+	if !p.own.Binding.Program.Approve || p.shown || p.keepsAll(stored) {
 		return nil
 	}
 	s := p.newOwnCall(events.StepApprove, p.own.Binding)

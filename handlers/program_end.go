@@ -110,7 +110,7 @@ func (p *programRun) payload(e flow.Ended) json.RawMessage {
 	if of.Kind == flow.KindPlan {
 		return events.JSONOf(of.PlanResult(e))
 	}
-	return events.JSONOf(of.OrchestrationResult(e, func(call string) string { return events.StepID(p.turn.CallID, p.prefix+call) }))
+	return events.JSONOf(of.OrchestrationResult(e, p.execID))
 }
 
 // refusedOutcome is the outcome of a program that is not valid.

@@ -56,6 +56,10 @@ func (p *programRun) reported(r *events.ToolResponse) (any, error) {
 	}
 	p.runner = &program.Runner{Program: stored, Ends: map[string]program.End{}}
 	for _, call := range stored.Calls() {
+		if copied := p.copies.Call(call.ID); copied != nil {
+			p.runner.Ends[call.ID] = copiedEnd(copied)
+			continue
+		}
 		if p.runner.Ends[call.ID], err = p.reportedEnd(p.d.Turn.CallOf(p.keyOf(call))); err != nil {
 			return nil, err
 		}

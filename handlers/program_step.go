@@ -392,7 +392,7 @@ func damagedBy(err error) error {
 func (p *programRun) nested(ctx context.Context, s *step) (program.End, error) {
 	inner := &programRun{
 		h: p.h, turn: p.turn, own: s.turn, run: s.run, d: p.d, prefix: p.prefix + s.call.ID + "#", compiler: p.h.compiler(s.turn), steps: map[string]*step{},
-		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason, used: p.used,
+		changes: make(chan struct{}, 1), inPlanned: p.inPlanned || isPrompt(p.own.args), cancelReason: p.cancelReason, used: p.used, copies: p.copies,
 	}
 	_, literal := s.call.Arguments["plan"].(map[string]any)
 	inner.shown = literal && (p.shown || p.own.Binding.Program.Approve)

@@ -101,8 +101,10 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 		event = &events.StructuredOutputReady{
 			TurnID:   events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn},
 			Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
-			UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
+			UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf, ResumeOf: call.ResumeOf, Rerun: call.Rerun,
 		}
+	} else if event.ResumeOf != "" { // its message has only the turn that it retries
+		event.Agent, event.UserID, event.TurnSequence = call.Agent, call.UserID, call.TurnSequence
 	}
 	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
 	t.Depth = call.Depth

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -37,7 +38,7 @@ import (
 //   - left to its next delivery: another worker may own it, or a write is undecided (inbound.Left, claimFailed). A worker that
 //     drains naks it immediately (inbound.NakAfter).
 
-// turn is one structured_output_ready or plan_ready message on its way through the nine steps.
+// turn is one structured_output_ready, plan_ready or retry message on its way through the nine steps.
 type turn struct {
 	run.Turn
 
@@ -64,6 +65,9 @@ type turn struct {
 	claimed *idempotency.Record // its claim, nil for a turn that this message has started
 	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
 	newest  newest              // record of it that this worker knows of, if its tool is a program
+	retry   *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	// undecided is why it is not known whether the turn may run
+	undecided error
 }
 
 // newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
@@ -83,8 +87,11 @@ func (h *Handlers) turn(ctx context.Context, m *message, at subjects.Inbound, bo
 	// 1. Decode. An event that cannot be decoded, but names its chat and turn, is rejected (end.go): admit then
 	// gets a turn with t.reject. Any other becomes a dead letter: a response needs their names.
 	read := body.Turn
-	if body.Kind == events.KindPlanReady || body.Kind == "" && at.Kind == events.KindPlanReady {
+	switch cmp.Or(body.Kind, at.Kind) {
+	case events.KindPlanReady:
 		read = body.PlanReady
+	case events.KindRetry:
+		read = body.Retry
 	}
 	event, err := read()
 	if err != nil {
@@ -123,7 +130,11 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	case t.reject != nil: // it could not be decoded
 	default: // 3. to 5.
-		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
+		wait := h.prepare(t)
+		if t.undecided != nil {
+			return h.redeliverTurn(t, "the turn to retry cannot be read", t.undecided)
+		}
+		if wait > 0 && h.inGrace(m) {
 			m.mayHold = t.keys()
 			if d, requeued := h.requeue(m, wait); requeued {
 				return d
@@ -215,7 +226,7 @@ func (t *turn) setData(data events.Canonical, fingerprint [sha256.Size]byte) {
 // resolve finds the binding of a turn. A plan runs with the workflow's tool for plans, else with what is bound to its
 // model.
 func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
-	if !t.Plan {
+	if !t.Plan { // of a retry, the turn that it retries has the binding
 		return set.Resolve(t.Workflow, t.Agent, t.Model)
 	}
 	b, err := set.ResolvePlan(t.Workflow, t.Agent)
@@ -231,6 +242,9 @@ func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
 func (h *Handlers) prepare(t *turn) (wait time.Duration) {
+	if t.ResumeOf != "" {
+		return h.prepareRetry(t)
+	}
 	// 3. Resolve the binding of workflow, agent and model, and its tool.
 	var err error
 	t.Binding, err = resolve(h.Bindings(), t)

@@ -58,7 +58,8 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	    an owner that has lost the turn may call a step or end one after that
 //	I2  a tool is entered only after the call of its step was stored, never after the step has ended, and a
 //	    tool marked unsafe only by the epoch that called it; a step that was parked is entered again only if
-//	    one of its questions was decided; no step is called by an epoch that began after the cancel
+//	    one of its questions was decided; no step is called by an epoch that began after the cancel, and none
+//	    whose end a retry has copied
 //	I4  the stored program precedes its steps, and has each of them; a step is called only when those before it
 //	    are over and none of them halted the program; the result precedes the agent that responds to it
 //	I6  the turn is not parked while a step marked unsafe runs

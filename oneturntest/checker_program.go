@@ -229,10 +229,14 @@ func (c *checker) inOrder(f *callFacts) {
 		c.failf("I4", f.name, "called, but the program has no call %q", name)
 		return
 	}
+	if _, copied := copiedBy(started)[name]; copied {
+		c.failf("I2", f.name, "called, though the retry has copied its end")
+		return
+	}
 	for i := range p.Steps {
 		p.Steps[i].Parallel = len(p.Steps[i].Calls)
 	}
-	next := p.Next(f.stateBefore(p, step, outer)).Start
+	next := p.Next(withCopies(f.stateBefore(p, step, outer), started)).Start
 	if !slices.ContainsFunc(next, func(call *flow.Call) bool { return call.ID == name }) {
 		c.failf("I4", f.name, "called before the steps before it were over, or after one that halted the program")
 	}

@@ -271,7 +271,7 @@ func (s *server) subjectOf(data []byte, pool string) (string, error) {
 		return "", fmt.Errorf("--fix-subject: %w", err)
 	}
 	switch m.Kind {
-	case "", events.KindStructuredOutputReady, events.KindPlanReady:
+	case "", events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry:
 		t, err := events.DecodeTurn(data)
 		if err != nil {
 			return "", fmt.Errorf("--fix-subject: %w", err)

@@ -6,6 +6,7 @@
 //	turnctl call TOOL JSON     try one tool
 //	turnctl plan check FILE    what a worker would do with a plan or an orchestration
 //	turnctl show CHAT TURN     all records of one turn, and the steps of a program
+//	turnctl retry CHAT TURN    run a program that failed again, without its finished calls
 //	turnctl ls                 the newest turns
 //	turnctl questions          open questions to people: ls, show, expire, cancel
 //	turnctl dead               messages that no worker could handle: ls, show, redrive, drop
@@ -37,6 +38,7 @@
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
 //     show_text.go, show_steps.go (the steps of a program) and show_not_found.go. repair.go.
+//     retry.go with retry_report.go (what it prints).
 //   - Questions: questions.go with question_report.go (a question as read from the journal), questions_find.go (by its id),
 //     questions_ls.go, questions_show.go, questions_end.go (expire and cancel).
 //   - Dead letters: dead.go (reads them), dead_ls.go, dead_show.go, dead_redrive.go (redrive and drop).

@@ -36,6 +36,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if oneturntest.RunRole(map[string]oneturntest.Role{"retry": retryWorker}) {
+		return
+	}
 	if url := os.Getenv(envURL); url != "" {
 		if err := workerProcess(url); err != nil {
 			fmt.Fprintln(os.Stderr, err)

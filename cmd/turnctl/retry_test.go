@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/oneturntest"
+)
+
+// programServer is a server with a worker that runs plans of the tools find, which has no effect, and charge, which is unsafe.
+type programServer struct {
+	*oneturntest.Server
+
+	client *oneturn.Client
+	in     chan struct{} // charge was entered
+
+	mu      sync.Mutex
+	entered []string
+	full    bool // charge fails
+	stuck   bool // charge does not return
+}
+
+const programManifest = `
+agents: {Buyer: {}}
+tools:
+- {name: run_plan, kind: plan, agent: Buyer}
+- {name: find, kind: go, auto: false, effect: none, output: {type: object, properties: {id: {type: string}}}}
+- {name: charge, kind: go, auto: false, output: {type: object, properties: {id: {type: string}}}}
+`
+
+type item struct {
+	ID string `json:"id"`
+}
+
+func newProgramServer(t *testing.T) *programServer {
+	t.Helper()
+	p := &programServer{Server: newServer(t), in: make(chan struct{}, 8)}
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "Shop"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "Shop", "oneturn.yaml"), []byte(programManifest), 0o600))
+	enter := func(name string) (full, stuck bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.entered = append(p.entered, name)
+		return p.full, p.stuck
+	}
+	find := func(_ context.Context, in item) (item, error) {
+		enter("find")
+		return in, nil
+	}
+	charge := func(ctx context.Context, in item) (item, error) {
+		full, stuck := enter("charge")
+		p.in <- struct{}{}
+		if stuck {
+			<-ctx.Done()
+			return in, ctx.Err()
+		}
+		if full {
+			return in, errors.New("the card was refused")
+		}
+		return in, nil
+	}
+	w, err := oneturn.NewWorker(p.Connect(), oneturn.Config{
+		Workflows: dir, Tools: []oneturn.Tool{oneturn.NewTool("find", find, oneturn.ToolOptions{Workflow: "Shop", Agent: "Buyer"}), oneturn.NewTool("charge", charge, oneturn.ToolOptions{Workflow: "Shop", Agent: "Buyer"})},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	p.client, err = oneturn.NewClient(p.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	return p
+}
+
+func (p *programServer) set(full, stuck bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full, p.stuck = full, stuck
+}
+
+func (p *programServer) calls() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string{}, p.entered...)
+}
+
+func (p *programServer) publish(t *testing.T, turn string) {
+	t.Helper()
+	_, err := p.client.Publish(t.Context(), &oneturn.Turn{
+		TurnID: turnID("c", "", turn), Workflow: "Shop", Agent: "Buyer", Data: map[string]any{"type": "tool_calls", "calls": []any{
+			map[string]any{"tool_name": "find", "arguments": map[string]any{"id": "x"}},
+			map[string]any{"tool_name": "charge", "arguments": map[string]any{"id": "$0.output.id"}},
+			map[string]any{"tool_name": "find", "arguments": map[string]any{"id": "$1.output.id"}},
+		}},
+	})
+	require.NoError(t, err)
+}
+
+func (p *programServer) await(t *testing.T, turn string) *oneturn.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := p.client.Await(ctx, turnID("c", "", turn))
+	require.NoError(t, err)
+	return r
+}
+
+func TestRetryShowsWhatItCopiesAndRunsTheRest(t *testing.T) {
+	t.Parallel()
+	p := newProgramServer(t)
+	p.set(true, false)
+	p.publish(t, "turn")
+	require.Equal(t, events.CodeToolError, p.await(t, "turn").Code)
+	p.set(false, false)
+	require.Equal(t, `turn turn of chat c, retried as turn~retry1
+  0  find    copied  it succeeded
+  1  charge  runs    it failed (tool_error)
+  2  find    runs    it did not start
+nothing was published: without --dry-run this runs
+`, ok(t, p.Server, "retry", "c", "turn", "--dry-run"))
+	require.Equal(t, []string{"find", "charge"}, p.calls())
+	r := decode[retryReport](t, p.Server, "retry", "c", "turn")
+	require.Equal(t, "turn~retry1", r.Retry)
+	require.NotZero(t, r.Message)
+	require.True(t, p.await(t, "turn~retry1").Success)
+	require.Equal(t, []string{"find", "charge", "charge", "find"}, p.calls(), "the first call is not entered again")
+
+	require.Contains(t, ok(t, p.Server, "retry", "c", "turn"), "it has ended (success): turnctl show c 'turn~retry1'")
+	require.Len(t, p.calls(), 4, "the same retry is one turn")
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn~retry1")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, `turn "turn~retry1" has succeeded: nothing is left to run`)
+}
+
+func TestRetryOfAnUncertainCallNeedsItsName(t *testing.T) {
+	t.Parallel()
+	p := newProgramServer(t)
+	p.set(false, true)
+	p.publish(t, "turn")
+	<-p.in
+	_, err := p.client.Cancel(t.Context(), &oneturn.Cancel{TurnID: turnID("c", "", "turn"), Workflow: "Shop"})
+	require.NoError(t, err)
+	require.Equal(t, events.CodeCancelled, p.await(t, "turn").Code)
+	p.set(false, false)
+	code, stdout, _ := turnctl(t, p.Server, "retry", "c", "turn")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stdout, "1  charge  runs    it ended as cancelled: its effect (unsafe) may have happened")
+	require.Contains(t, stdout, "--rerun 1")
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--rerun", "0,1")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "call 0 has ended")
+
+	// The client publishes it, and the worker refuses it with the same reason. That does not use up the retry.
+	retried, err := p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", "turn")})
+	require.NoError(t, err)
+	require.False(t, retried.Existed)
+	refused := p.await(t, retried.Turn)
+	require.Equal(t, events.CodeBadArgs, refused.Code)
+	require.Contains(t, refused.Content, "call 1 of tool charge (cancelled, unsafe)")
+	require.Equal(t, []string{"find", "charge"}, p.calls())
+
+	r := decode[retryReport](t, p.Server, "retry", "c", "turn", "--rerun", "1")
+	require.Equal(t, "turn~retry2", r.Retry)
+	require.True(t, p.await(t, "turn~retry2").Success)
+	require.Equal(t, []string{"find", "charge", "charge", "find"}, p.calls())
+	retried, err = p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", "turn"), Rerun: []string{"1"}})
+	require.NoError(t, err)
+	require.True(t, retried.Existed)
+	require.Equal(t, "turn~retry2", retried.Turn)
+}
+
+func TestRetryThatIsNotPossibleReportsTheReason(t *testing.T) {
+	t.Parallel()
+	p := newProgramServer(t)
+	p.publish(t, "good")
+	require.True(t, p.await(t, "good").Success)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"no record of turn missing of chat c", []string{"c", "missing"}},
+		{`turn "good" has succeeded`, []string{"c", "good"}},
+	} {
+		code, _, stderr := turnctl(t, p.Server, append([]string{"retry"}, c.args...)...)
+		require.Equal(t, cli.Failed, code)
+		require.Contains(t, stderr, c.want)
+	}
+	_, err := p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", "missing")})
+	require.ErrorIs(t, err, events.ErrBadArgs)
+	require.ErrorContains(t, err, "has no records")
+	_, err = p.client.Retry(t.Context(), &oneturn.Retry{})
+	require.ErrorContains(t, err, "has no chat")
+}

@@ -1,0 +1,304 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/internal/retry"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A retry is a new turn that runs the program of an earlier one again (docs/journal.md#retries). What the earlier turn has
+// finished is copied into the record that has the program, so that one create decides which calls never run again, and nothing is
+// read from the earlier turn after that. Before that record is stored, no step is called.
+
+// retryPlan is what a retry runs.
+type retryPlan struct {
+	turn    *idempotency.Turn // that it retries
+	past    *retry.Past
+	program *flow.Program // nil if that turn has stored none: then the program is made as in any turn
+	copies  *retry.Copies
+}
+
+// prepareRetry is prepare for a retry: the turn that it retries has the binding and the arguments, and must allow it.
+func (h *Handlers) prepareRetry(t *turn) (wait time.Duration) {
+	err := h.planRetry(t, &wait)
+	_, refused := errors.AsType[*flow.Refused](err)
+	coded, isCoded := errors.AsType[*events.Error](err)
+	switch {
+	case err == nil:
+	case !refused && !isCoded:
+		t.undecided = err
+	case t.Binding != nil && t.Binding.Program != nil:
+		t.reject = h.rejectUnrun(t, err)
+	default:
+		t.reject = reject(coded.Code, coded)
+	}
+	return wait
+}
+
+// planRetry reads the turn to retry and decides what runs. The error is an [events.Error] or a [flow.Refused] if the retry is refused;
+// after any other it is not known whether it may run.
+func (h *Handlers) planRetry(t *turn, wait *time.Duration) error {
+	plan, err := h.readPast(t)
+	if err != nil {
+		return err
+	}
+	if err := plan.past.Check(); err != nil {
+		return err
+	}
+	claim := plan.past.Claim
+	if claim.WorkflowName != t.Workflow {
+		return &events.Error{Code: events.CodeBadArgs, Op: "retry", Msg: fmt.Sprintf("turn %q is of workflow %q, not of %q: name the workflow of the turn to retry", t.ResumeOf, claim.WorkflowName, t.Workflow)}
+	}
+	t.Agent, t.UserID, t.TurnSequence, t.Depth = claim.Agent, claim.UserID, claim.TurnSequence, max(t.Depth, claim.Depth)
+	set := h.Bindings()
+	t.Binding = set.Bound(claim.WorkflowName, claim.Agent, claim.ToolName)
+	switch {
+	case t.Binding == nil && set.WorkflowDigest(claim.WorkflowName) == "":
+		_, err := set.ResolvePlan(claim.WorkflowName, claim.Agent)
+		t.reject = reject(events.CodeNoBinding, err)
+		*wait = h.unknownWorkflowDelay(t)
+		return &events.Error{Code: events.CodeNoBinding, Op: "retry", Msg: t.reject.content}
+	case t.Binding == nil, t.Binding.Program == nil:
+		return &events.Error{Code: events.CodeUnknownTool, Op: "retry", Msg: fmt.Sprintf("tool %q of the turn to retry runs no programs (any more): send its work as a new turn", claim.ToolName)}
+	}
+	if err := h.findTool(t); err != nil {
+		return err
+	}
+	if err := h.planCalls(t, plan); err != nil {
+		return err
+	}
+	t.retry = plan
+	return nil
+}
+
+// readPast reads the turn to retry from the journal.
+func (h *Handlers) readPast(t *turn) (*retryPlan, error) {
+	key := subjects.TurnKey(t.App, t.Chat, t.Run, t.ResumeOf)
+	held, err := h.Journal.Load(t.m.Held, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the turn to retry: %w", err)
+	}
+	if held.Oversized() {
+		return nil, &events.Error{Code: events.CodeTooLarge, Op: "retry", Msg: fmt.Sprintf("turn %q has more records than one read returns: it cannot be retried", t.ResumeOf)}
+	}
+	records, err := retry.RecordsOf(held)
+	if err != nil {
+		return nil, err
+	}
+	past, err := retry.Read(records, func(call, kind string, stored any) (any, error) {
+		reading, done := store.Context(t.m.Held, t.m.tools)
+		defer done()
+		value, err := h.Blobs.Value(reading, key.WithCall(subjects.CallOf(call)), kind, stored)
+		if errors.Is(err, store.ErrBlobGone) {
+			return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a stored value of the turn to retry is gone or damaged", Err: err}
+		}
+		return value, err
+	})
+	return &retryPlan{turn: held, past: past}, err
+}
+
+// planCalls compiles the program of the turn to retry with the manifests of this worker, and takes over the ends of its calls.
+func (h *Handlers) planCalls(t *turn, plan *retryPlan) error {
+	args, err := plan.past.Arguments()
+	if err != nil {
+		return err
+	}
+	if t.args = args; t.args == nil {
+		return &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "the arguments of the turn to retry are gone"}
+	}
+	if t.argsJSON, err = events.Canonicalize(t.args, 0); err != nil {
+		return &events.Error{Code: events.CodeTooLarge, Op: "retry", Msg: "the arguments of the turn to retry cannot be stored again", Err: err}
+	}
+	c := h.compiler(t)
+	compiled, ask, err := c.Compile(t.args)
+	if err != nil {
+		return err
+	}
+	before := plan.past.Program()
+	if before == nil { // nothing was called
+		return plan.past.Outline(nil).Consent(t.Rerun)
+	}
+	if ask != nil {
+		reply, err := plan.past.PlannerReply()
+		if err != nil {
+			return err
+		}
+		if compiled = before; reply != nil {
+			if compiled, err = c.Planner(ask).Compile(events.JSONOf(reply)); err != nil {
+				return err
+			}
+		}
+	}
+	if !compiled.SameSteps(before) {
+		return &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: "with the manifests of today the program has other steps, so its results cannot be kept: send it again as a new turn"}
+	}
+	outline := plan.past.Outline(func(name string) events.Effect {
+		tool, _ := c.Tools.Find(name)
+		return tool.Effect
+	})
+	if err := outline.Consent(t.Rerun); err != nil {
+		return err
+	}
+	if plan.copies, err = plan.past.Copies(outline); err != nil {
+		return err
+	}
+	plan.program = compiled
+	if err := h.checkOutputs(t, plan, compiled, c.Tools, ""); err != nil {
+		return err
+	}
+	return h.mergeSteps(t, plan)
+}
+
+// checkOutputs checks the outputs that are kept against the schemas that their tools declare today, of nested programs as well.
+func (h *Handlers) checkOutputs(t *turn, plan *retryPlan, of *flow.Program, tools *program.Tools, prefix string) error {
+	for _, call := range of.Calls() {
+		b, id := tools.Binding(call.Tool), prefix+call.ID
+		copied := plan.copies.Call(id)
+		switch {
+		case b == nil:
+		case copied != nil && copied.Success && b.Output != nil && b.Program == nil:
+			_, violations, err := b.Output.ConformJSON(events.JSONOf(copied.Output))
+			if err == nil && len(violations) > 0 {
+				err = errors.New(model.Reason(violations))
+			}
+			if err != nil {
+				return &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: fmt.Sprintf(
+					"the result of call %s does not fit the output schema that tool %s has now, so it cannot be kept: %s. Send the program again as a new turn", id, call.Tool, err)}
+			}
+		case copied == nil && b.Program != nil:
+			nested, err := plan.copies.Program(id + "#")
+			if err != nil {
+				return &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a program of the turn to retry cannot be read", Err: err}
+			}
+			if nested != nil {
+				if err := h.checkOutputs(t, plan, nested, program.NewTools(h.Bindings(), b, t.Agent, h.describe), id+"#"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// mergeSteps merges the context changes of the calls whose ends are kept, unless they are merged.
+func (h *Handlers) mergeSteps(t *turn, plan *retryPlan) error {
+	for _, step := range plan.turn.Steps() {
+		if err := h.mergeMissing(t.m.Held, t.m.tools, t.m, step.Response); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ranBefore returns the program that a call of a retry has run in the turn that is retried, nil if there is none.
+func (p *programRun) ranBefore() (*flow.Program, error) {
+	if p.own != p.turn {
+		nested, err := p.copies.Program(p.prefix)
+		if err != nil {
+			return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a program of the turn to retry cannot be read", Err: err}
+		}
+		return nested, nil
+	}
+	if p.turn.ResumeOf == "" {
+		return nil, nil //nolint:nilnil // it is not a retry
+	}
+	if p.turn.retry == nil { // the worker that has claimed it is gone
+		args, argsJSON, binding := p.turn.args, p.turn.argsJSON, p.turn.Binding
+		var wait time.Duration
+		err := p.h.planRetry(p.turn, &wait)
+		p.turn.args, p.turn.argsJSON, p.turn.Binding, p.turn.reject = args, argsJSON, binding, nil
+		if err != nil {
+			return nil, err
+		}
+	}
+	p.copies = p.turn.retry.copies
+	return p.turn.retry.program, nil
+}
+
+// storeCopies adds to the event of a program what a retry keeps of it: to the one of the turn, for all its programs.
+func (p *programRun) storeCopies(e *events.PlanStarted) error {
+	if p.copies == nil {
+		return nil
+	}
+	p.copies.Mark(&e.Payload, p.prefix)
+	if p.own != p.turn {
+		return nil
+	}
+	data, err := p.copies.Encode()
+	if err != nil {
+		return err
+	}
+	stored, err := p.h.shrink(p.lease(), p.turn.m.tools, p.turn.Key, retry.RecordCopies, data, data)
+	if err != nil {
+		return err
+	}
+	e.CopiedData = events.JSONOf(stored)
+	return nil
+}
+
+// readCopies reads what a retry keeps, as the record of the program of the turn has it.
+func (p *programRun) readCopies(ctx context.Context, e *events.PlanStarted, record string) error {
+	if e.CopiedData == nil || p.own != p.turn {
+		return nil
+	}
+	tree, err := events.Decode(e.CopiedData)
+	if err != nil {
+		return damaged(record)
+	}
+	text, err := p.h.Blobs.Value(ctx, p.turn.Key, retry.RecordCopies, tree)
+	if err != nil {
+		return damagedBy(err)
+	}
+	if p.copies, err = retry.Decode(text); err != nil {
+		return damaged(record)
+	}
+	if p.used != nil { // the program runs
+		p.used.keep(p.copies)
+	}
+	return nil
+}
+
+// keep counts what a retry keeps, once per run: the response of the turn has it all.
+func (u *usage) keep(c *retry.Copies) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls += len(c.Calls)
+	for i := range c.Calls {
+		u.bytes += len(events.JSONOf(c.Calls[i].Arguments)) + len(events.JSONOf(c.Calls[i].Output))
+	}
+}
+
+// keepsAll reports whether a retry keeps the ends of all calls of a program, so that nothing of it runs.
+func (p *programRun) keepsAll(of *flow.Program) bool {
+	return !slices.ContainsFunc(of.Calls(), func(c *flow.Call) bool { return p.copies.Call(p.prefix+c.ID) == nil })
+}
+
+// copiedEnd is the end of a call as a retry keeps it.
+func copiedEnd(c *retry.Copy) program.End {
+	return program.End{
+		Seq: c.Seq, Success: c.Success, Code: string(c.Code),
+		Outcome: flow.Outcome{
+			Arguments: c.Arguments, Output: c.Output, Message: c.Content, Attempts: c.Attempts,
+			Duration: time.Duration(c.DurationMS) * time.Millisecond, CopiedFrom: c.From,
+		},
+	}
+}
+
+// execID returns the tool_call_id of a call of the program: of the turn in which it has run.
+func (p *programRun) execID(call string) string {
+	if copied := p.copies.Call(p.prefix + call); copied != nil {
+		return copied.From
+	}
+	return events.StepID(p.turn.CallID, p.prefix+call)
+}

@@ -1,0 +1,194 @@
+package retry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/flow"
+)
+
+// Outline is what a retry would do with the calls of a program.
+type Outline struct {
+	Calls []Call // in program order; calls of nested programs that run again follow their call
+}
+
+// Call is a call of the program as a retry sees it.
+type Call struct {
+	Call     string        `json:"call"` // id in the program
+	ToolName string        `json:"tool_name"`
+	Copied   bool          `json:"copied"`           // it keeps its end, and does not run
+	From     string        `json:"from,omitempty"`   // tool_call_id of the call that has run
+	State    State         `json:"state"`            // how it ended before
+	Code     events.Code   `json:"code,omitempty"`   // why it failed
+	Effect   events.Effect `json:"effect,omitempty"` // of its tool when it was called
+	// Uncertain is set for a call that runs, although its effect may have happened before: only with the consent of the operator.
+	Uncertain bool `json:"uncertain"`
+}
+
+// State is how a call has ended before a retry.
+type State string
+
+// The states.
+const (
+	Succeeded  State = "success"
+	Failed     State = "failed"
+	NotStarted State = "not_started"
+	NotEnded   State = "not_ended" // called by a worker that did not own the turn any more
+)
+
+// Outline returns what a retry would do. Effect returns the effect that a tool has today, "" if that is not known; of it and
+// the one that the call was made with the stricter counts. It may be nil.
+func (p *Past) Outline(effect func(tool string) events.Effect) *Outline {
+	o := &Outline{Calls: []Call{}}
+	p.outline(o, "", effect)
+	return o
+}
+
+func (p *Past) outline(o *Outline, prefix string, effect func(tool string) events.Effect) {
+	program := p.program(prefix)
+	if program == nil {
+		return
+	}
+	kept := program.Kept(p.state(program, prefix))
+	for _, call := range program.Calls() {
+		id := prefix + call.ID
+		c := Call{Call: id, ToolName: call.Tool, State: NotStarted, Copied: slices.Contains(kept, call)}
+		own, copied := p.calls[id], p.copies.Call(id)
+		switch {
+		case copied != nil:
+			c.From, c.State, c.Code = copied.From, stateOf(copied.Success), copied.Code
+		case own != nil && own.end != nil:
+			c.From, c.State, c.Code = own.end.ToolCallID, stateOf(own.end.Success), codeOf(own.end)
+		case own != nil && own.called != nil:
+			c.From, c.State = own.called.ToolCallID, NotEnded
+		}
+		if own != nil && own.called != nil {
+			c.Effect = own.called.Effect
+		}
+		if !c.Copied && c.State != NotStarted {
+			now := c.Effect
+			if effect != nil {
+				now = events.Effect.Stricter(now, effect(call.Tool))
+			}
+			c.Uncertain = uncertain(&c, now)
+		}
+		o.Calls = append(o.Calls, c)
+		if !c.Copied {
+			p.outline(o, id+"#", effect)
+		}
+	}
+}
+
+// program returns the program with the calls of a prefix: of the turn, or as the turn has copied it.
+func (p *Past) program(prefix string) *flow.Program {
+	if program := p.programs[prefix]; program != nil {
+		return program
+	}
+	return p.copies.program(prefix)
+}
+
+// state is what is known of the calls of a program.
+func (p *Past) state(program *flow.Program, prefix string) flow.State {
+	state := flow.State{}
+	for _, call := range program.Calls() {
+		id := prefix + call.ID
+		if copied := p.copies.Call(id); copied != nil {
+			state[call.ID] = flow.CallState{Called: true, Ended: true, Success: copied.Success, Code: string(copied.Code), Seq: copied.Seq}
+		} else if own := p.calls[id]; own != nil {
+			s := flow.CallState{Called: true, Ended: own.end != nil}
+			if own.end != nil {
+				s.Success, s.Code, s.Seq = own.end.Success, string(codeOf(own.end)), own.seq
+			}
+			state[call.ID] = s
+		}
+	}
+	return state
+}
+
+func stateOf(success bool) State {
+	if success {
+		return Succeeded
+	}
+	return Failed
+}
+
+// codeOf returns the code of a call that has ended. One that returned, and whose result reports a failure, has none in its response.
+func codeOf(r *events.ToolResponse) events.Code {
+	if r.Code == "" && !r.Success {
+		return events.CodeToolError
+	}
+	return r.Code
+}
+
+// uncertain reports whether the effect of a call may have happened although it has no success, and a second one could be harmful.
+// A keyed tool counts as well: the retry is another turn, so its call has another idempotency key.
+func uncertain(c *Call, effect events.Effect) bool {
+	switch effect {
+	case events.EffectIdempotent, events.EffectNone, events.EffectProgram:
+		return false
+	case events.EffectUnsafe, events.EffectReplay, events.EffectKeyed:
+	}
+	switch c.Code {
+	case events.CodeInterrupted, events.CodeCancelled, events.CodeTimeout, events.CodeExpired, events.CodeTooLarge, events.CodeStateCorrupt:
+		return true
+	default:
+		return c.State == NotEnded
+	}
+}
+
+// Consent reports calls that run although their effect may have happened and that rerun does not name, and calls that rerun names
+// although they need no consent: an error with code bad_args that names them.
+func (o *Outline) Consent(rerun []string) error {
+	var missing []string
+	for i := range o.Calls {
+		if c := &o.Calls[i]; c.Uncertain && !slices.Contains(rerun, c.Call) {
+			missing = append(missing, fmt.Sprintf("call %s of tool %s (%s, %s)", c.Call, c.ToolName, ended(c), effectName(c.Effect)))
+		}
+	}
+	if len(missing) > 0 {
+		return refusal("the effect of " + strings.Join(missing, ", of ") + " may or may not have happened: find out, " +
+			"and name the calls that are to run again (turnctl retry --rerun)")
+	}
+	for _, id := range rerun {
+		i := slices.IndexFunc(o.Calls, func(c Call) bool { return c.Call == id })
+		switch {
+		case i < 0:
+			return refusal(fmt.Sprintf("the program has no call %q to run again", id))
+		case o.Calls[i].Copied:
+			return refusal(fmt.Sprintf("call %s has ended, and what followed used its result: it cannot run again in a retry", id))
+		}
+	}
+	return nil
+}
+
+func ended(c *Call) string {
+	if c.State == NotEnded {
+		return "called, without an end"
+	}
+	return string(c.Code)
+}
+
+func effectName(e events.Effect) string {
+	if e == "" {
+		return string(events.EffectUnsafe)
+	}
+	return string(e)
+}
+
+// Uncertain returns the calls that need consent.
+func (o *Outline) Uncertain() []string {
+	ids := []string{}
+	for i := range o.Calls {
+		if o.Calls[i].Uncertain {
+			ids = append(ids, o.Calls[i].Call)
+		}
+	}
+	return ids
+}
+
+// Covers reports whether rerun names all calls that need consent.
+func (o *Outline) Covers(rerun []string) bool {
+	return !slices.ContainsFunc(o.Uncertain(), func(id string) bool { return !slices.Contains(rerun, id) })
+}
