@@ -117,8 +117,8 @@ func (p *programRun) nothingOpen(out engine.Outcome) bool {
 	if p.d.Turn != nil || p.runner == nil || !out.Success || isPrompt(p.own.args) || p.compiler.ResponderBinding() != nil {
 		return false
 	}
-	for id := range p.runner.Ends {
-		if !p.runner.Ends[id].Success {
+	for _, call := range p.runner.Program.Calls() { // one that lost a race may have begun and have no end, also in a nested program
+		if b := p.compiler.Tools.Binding(call.Tool); b == nil || b.Program != nil || !p.runner.Ends[call.ID].Success {
 			return false
 		}
 	}
