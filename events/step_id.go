@@ -15,6 +15,9 @@ const (
 	StepApprove = "~approve" // asks people to approve the plan
 )
 
+// IsInternalStep reports whether the id of a call in a program, or in a program that is nested in it, is one of these.
+func IsInternalStep(call string) bool { return strings.Contains(call, "~") }
+
 // StepID returns the tool_call_id of a call in a program: the id of the turn's call, '#' and the id of the call in
 // the program. In a nested program the latter is the id of the outer call, '#' and the id in the nested program.
 func StepID(callID, call string) string { return callID + "#" + call }

@@ -78,3 +78,13 @@ func TestRunOfATurnIsFoundInTheIDsOfItsSteps(t *testing.T) {
 	call := events.CallID(events.TurnID{Turn: "a#b", Run: "r"}, "token")
 	require.Equal(t, "a#b", events.TurnOfCallID(events.QuestionID(events.StepID(call, "0#1"), "1"), "r"))
 }
+
+func TestInternalStepIsOneAtAnyDepth(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{events.StepPlan, events.StepRespond, events.StepApprove, "1#~plan", "fan[0]#2#~respond"} {
+		require.True(t, events.IsInternalStep(id), id)
+	}
+	for _, id := range []string{"0", "merge", "fan[0]", "1#0"} {
+		require.False(t, events.IsInternalStep(id), id)
+	}
+}

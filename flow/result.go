@@ -3,6 +3,8 @@ package flow
 import (
 	"maps"
 	"time"
+
+	"github.com/oneturn/oneturn/events"
 )
 
 // Status is the state of a program that is over, and of its steps.
@@ -99,7 +101,7 @@ type StepError struct {
 // Status returns the status of a program that is over.
 func (p *Program) Status(e Ended) Status {
 	switch {
-	case e.Code == "cancelled":
+	case e.Code == string(events.CodeCancelled):
 		return StatusCancelled
 	case e.Code != "" || p.Next(e.State).Halt != nil:
 		return StatusFailed
@@ -139,7 +141,7 @@ func (p *Program) Count(e Ended) (n Counts) {
 
 // stopped reports whether a call was stopped because another one has won the race.
 func (s *Step) stopped(call CallState, state State) bool {
-	return call.Code == "cancelled" && s.winner(state) != nil
+	return call.Code == string(events.CodeCancelled) && s.winner(state) != nil
 }
 
 // PlanResult returns the payload of a plan that is over.

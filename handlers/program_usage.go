@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/oneturn/oneturn/events"
@@ -57,12 +56,8 @@ func usageOf(t *idempotency.Turn) *usage {
 
 // isStep reports whether a key is of a step, rather than of the turn or of what the product itself calls for a program.
 func isStep(key subjects.Key) bool {
-	switch key.Call {
-	case subjects.SingleCall, subjects.PlanCall, subjects.RespondCall, subjects.ApproveCall:
-		return false
-	}
-	id, ok := subjects.StepOfCall(key.Call)
-	return !ok || !strings.Contains(id, "~")
+	id := subjects.StepOf(key.Call)
+	return id != "" && !events.IsInternalStep(id)
 }
 
 func blobSize(stored any) int {

@@ -152,7 +152,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 		Binding: m.Digest, Trace: m.Trace, Bytes: len(r.Data),
 	}
 	if k, ok := subjects.ParseKey(r.Key); ok {
-		f.Kind, f.ID, f.Private, f.Step = k.Kind, k.ID, k.Private, query.StepID(k.Key)
+		f.Kind, f.ID, f.Private, f.Step = k.Kind, k.ID, k.Private, subjects.StepOf(k.Call)
 	} else {
 		f.Error = "its key is not a journal key"
 	}

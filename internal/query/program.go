@@ -2,7 +2,6 @@ package query
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
@@ -118,7 +117,7 @@ func (p *programTree) step(id string, depth int) ProgramStep {
 	delete(p.left, token)
 	step := ProgramStep{Step: StepOf(p.turn, c), Record: c}
 	step.Call = id
-	if !strings.Contains(id, "~") { // calls of oneturn run no programs
+	if !events.IsInternalStep(id) { // these run no programs
 		step.Steps = p.steps(c, id+"#", depth+1)
 	}
 	return step

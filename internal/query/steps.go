@@ -149,23 +149,5 @@ func stepID(c *idempotency.Call) string {
 			return e.Step
 		}
 	}
-	return StepID(c.Key)
-}
-
-// StepID returns the id of a step in its program by its key, or its call token if that does not hold the id; "" for the turn's own call.
-func StepID(key subjects.Key) string {
-	switch key.Call {
-	case subjects.SingleCall:
-		return ""
-	case subjects.PlanCall:
-		return events.StepPlan
-	case subjects.RespondCall:
-		return events.StepRespond
-	case subjects.ApproveCall:
-		return events.StepApprove
-	}
-	if id, ok := subjects.StepOfCall(key.Call); ok {
-		return id
-	}
-	return key.Call
+	return subjects.StepOf(c.Key.Call)
 }
