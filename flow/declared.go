@@ -187,7 +187,11 @@ func (l *look) ownProperty(m map[string]any, segment string) (place, declaration
 		return nil, open
 	}
 	for pattern, child := range patterns {
-		if l.schema.matches(pattern, segment) {
+		matches, unknown := l.matches(pattern, segment)
+		switch {
+		case unknown:
+			return nil, open
+		case matches:
 			all = append(all, child)
 		}
 	}

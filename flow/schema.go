@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -22,7 +23,7 @@ import (
 // References lead only to places inside the schema; what any other leads to is open.
 type Schema struct {
 	root     any
-	patterns sync.Map // pattern of patternProperties → *regexp.Regexp, nil if Go cannot read it
+	patterns sync.Map // pattern of patternProperties → *pattern
 	targets  sync.Map // `$ref` → []any with the subschema that it leads to
 }
 
@@ -204,19 +205,39 @@ func (s *Schema) find(ref string) any {
 	return at
 }
 
-// matches reports whether key matches a pattern of patternProperties. A pattern that Go's regular
-// expressions cannot express matches every key.
-func (s *Schema) matches(pattern, key string) bool {
-	v, ok := s.patterns.Load(pattern)
-	if !ok {
-		re, err := regexp.Compile(pattern)
-		if err != nil {
-			re = nil
-		}
-		v, _ = s.patterns.LoadOrStore(pattern, re)
+// stepsPerVisit is how many steps of a compiled pattern, for each 8 bytes of text, cost as much as a visited schema.
+const stepsPerVisit = 16
+
+// pattern is a pattern of patternProperties.
+type pattern struct {
+	re    *regexp.Regexp // nil if it matches every key: Go cannot read it, or it exceeds the bounds of patterns
+	steps int            // once compiled
+}
+
+// pattern returns a compiled pattern.
+func (l *look) pattern(source string) *pattern {
+	if known, ok := l.schema.patterns.Load(source); ok {
+		p, _ := known.(*pattern)
+		return p
 	}
-	re, _ := v.(*regexp.Regexp)
-	return re == nil || re.MatchString(key)
+	p := &pattern{}
+	p.re, p.steps, _ = model.CompilePattern(source)
+	l.charge((len(source) + p.steps) / stepsPerVisit)
+	l.schema.patterns.Store(source, p)
+	return p
+}
+
+// matches reports whether a key matches a pattern of patternProperties. It reports open if the budget does not allow
+// that.
+func (l *look) matches(source, key string) (matches, open bool) {
+	p := l.pattern(source)
+	if p.re == nil {
+		return true, false
+	}
+	if !l.charge(p.steps / stepsPerVisit * (1 + len(key)/8)) {
+		return false, true
+	}
+	return p.re.MatchString(key), false
 }
 
 // arrayIndex returns the array index that a segment of a path stands for: ASCII digits.

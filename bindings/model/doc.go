@@ -15,7 +15,7 @@
 // Compiling, either language into the types of compiled_type.go:
 //
 //   - model.go, any_value.go: [Model] and [Value], what is compiled
-//   - mozaiks_compiler.go, mozaiks_types.go, mozaiks_constraints.go: MozaiksAI's definitions, their types, and their closed
+//   - mozaiks_compiler.go, mozaiks_types.go, mozaiks_constraints.go, pattern.go: MozaiksAI's definitions, their types, and their closed
 //     sets, bounds and patterns
 //   - schema_compiler.go, schema_graph.go, schema_reference.go: a JSON Schema, its sub-schemas, and references between them;
 //     misspelt_keyword.go: keywords that nothing reads

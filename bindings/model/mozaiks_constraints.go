@@ -2,42 +2,11 @@ package model
 
 import (
 	"encoding/json"
-	"regexp"
-	"regexp/syntax"
 	"slices"
-	"strconv"
 )
 
 // Constraints of fields (enum, allowed_values, bounds, patterns) that MozaiksAI ignores and oneturn enforces. One
 // that cannot be used is a warning and limits nothing.
-
-// Bounds of patterns. Matching takes time in proportion to text × program, so both the source
-// and the compiled program are bounded.
-const (
-	maxPattern = 512   // bytes of source
-	maxProgram = 4_000 // instructions
-)
-
-// compilePattern compiles a regular expression in RE2 syntax; reason is why it cannot be used.
-// size is its number of instructions.
-func compilePattern(source string) (re *regexp.Regexp, size int, reason string) {
-	if len(source) > maxPattern {
-		return nil, 0, "is longer than " + strconv.Itoa(maxPattern) + " bytes"
-	}
-	tree, err := syntax.Parse(source, syntax.Perl)
-	if err != nil {
-		return nil, 0, "is not an RE2 expression (look-around and back references are not possible)"
-	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil || len(program.Inst) > maxProgram {
-		return nil, 0, "repeats too much (compiled it has more than " + strconv.Itoa(maxProgram) + " steps)"
-	}
-	re, err = regexp.Compile(source)
-	if err != nil {
-		return nil, 0, "is not an RE2 expression"
-	}
-	return re, len(program.Inst), ""
-}
 
 // constrain adds what users expected and MozaiksAI ignored: closed sets, bounds, patterns.
 // A constraint that cannot be used is a warning, because the manifest works without it there.
@@ -208,7 +177,7 @@ func each(n *node, wanted types, set func(n *node)) bool {
 
 func setPattern(n *node, v any) bool {
 	source, _ := v.(string)
-	re, _, reason := compilePattern(source)
+	re, _, reason := CompilePattern(source)
 	return reason == "" && each(n, tString, func(n *node) { n.text().pattern = re })
 }
 

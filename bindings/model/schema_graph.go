@@ -182,7 +182,7 @@ func (g *graph) plain(s *sub) {
 
 // compile compiles a pattern within the budget of the schema; nil if it cannot be used.
 func (g *graph) compile(pointer, source string) *regexp.Regexp {
-	re, size, reason := compilePattern(source)
+	re, size, reason := CompilePattern(source)
 	if reason != "" {
 		g.refuse(pointer, "the pattern "+reason, "write a simpler one")
 		return nil
