@@ -84,9 +84,9 @@ func (s *server) window(ctx context.Context, want listSettings, start, last uint
 		case key.Private || key.ID != "" || key.Call != subjects.SingleCall || // steps of programs are not turns
 			want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
 		case key.Kind == events.KindToolResponse && want.open:
-			k.ended(wholeTurn(key.Key))
+			k.ended(whole(key.Key))
 		case key.Kind == events.KindToolCall && !at.Before(since):
-			k.add(wholeTurn(key.Key), seq)
+			k.add(whole(key.Key), seq)
 		}
 	})
 	return k.list(), err
@@ -124,7 +124,8 @@ type kept struct {
 	seq uint64
 }
 
-func wholeTurn(key subjects.Key) subjects.Record { return subjects.Record{Key: key} }
+// whole stands for all that a turn or a step has asked, and for the turn itself.
+func whole(key subjects.Key) subjects.Record { return subjects.Record{Key: key} }
 
 func (n *newest) add(r subjects.Record, seq uint64) {
 	most := n.limit
@@ -137,8 +138,10 @@ func (n *newest) add(r subjects.Record, seq uint64) {
 	n.kept = append(n.kept, kept{r, seq})
 }
 
-// isGone reports whether a turn, a question, or the turn of a question has ended. A question of a step ends with its turn.
-func (n *newest) isGone(r subjects.Record) bool { return n.gone[r] || n.gone[wholeTurn(r.OfTurn())] }
+// isGone reports whether a turn, a question, or the turn of a question has ended. A question of a step ends with the step, or its turn.
+func (n *newest) isGone(r subjects.Record) bool {
+	return n.gone[r] || n.gone[whole(r.Key)] || n.gone[whole(r.OfTurn())]
+}
 
 // ended takes out a question, or a turn with its questions.
 func (n *newest) ended(r subjects.Record) {

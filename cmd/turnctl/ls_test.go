@@ -130,7 +130,7 @@ func TestLsReadsBackwardsUntilItHasEnoughAndLeavesNoReader(t *testing.T) {
 
 func TestNewestKeepsTheLastClaimsThatHaveNotEnded(t *testing.T) {
 	t.Parallel()
-	at := func(i int) subjects.Record { return wholeTurn(subjects.Key{Turn: strconv.Itoa(i)}) }
+	at := func(i int) subjects.Record { return whole(subjects.Key{Turn: strconv.Itoa(i)}) }
 	all := newest{limit: 3}
 	open := newest{limit: 3, open: true}
 	for i := range 50 {
@@ -154,7 +154,7 @@ func TestNewestDropsQuestionsOfEndedTurnsAndKeepsTheOnesThatAreAskedAgain(t *tes
 	n.add(asked("a", "2"), 2)
 	n.add(asked("b", "1"), 3)
 	n.ended(asked("a", "1"))
-	n.ended(wholeTurn(subjects.Key{Turn: "b", Call: subjects.SingleCall}))
+	n.ended(whole(subjects.Key{Turn: "b", Call: subjects.SingleCall}))
 	n.add(asked("b", "1"), 6) // under a key that is used by another turn
 	require.Equal(t, []kept{{asked("a", "2"), 2}, {asked("b", "1"), 6}}, n.list())
 }

@@ -115,9 +115,8 @@ func (s *server) openQuestions(ctx context.Context, want *questionsSettings, fro
 			open.add(key, seq)
 		case key.Kind == events.RecordAck, key.Kind == events.RecordAnswer:
 			open.ended(subjects.Record{Key: key.Key, Kind: events.RecordAsk, ID: key.ID})
-		case key.Call != subjects.SingleCall: // no other record of a step ends questions
 		case key.Kind == events.RecordResponse, key.Kind == events.RecordCancel:
-			open.ended(wholeTurn(key.Key))
+			open.ended(whole(key.Key))
 		}
 	})
 	return open.list(), err

@@ -45,7 +45,7 @@ func (a *asker) end(id oneturn.TurnID, step string) {
 	require.NoError(a, err)
 }
 
-func TestStepsAreNotListedAsTurnsAndTheirQuestionsAreFound(t *testing.T) {
+func TestStepsAreNotListedAsTurnsAndTheirQuestionsAreOpenUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	id := turnID("c", "", "turn")
@@ -62,10 +62,10 @@ func TestStepsAreNotListedAsTurnsAndTheirQuestionsAreFound(t *testing.T) {
 	for _, q := range decode[questionList](t, a.Server, "questions", "ls").Questions {
 		ids = append(ids, q.ToolCallID)
 	}
-	require.Equal(t, []string{"turn/sure", first + "/sure", second + "/sure"}, ids)
-	for _, of := range ids {
+	require.Equal(t, []string{"turn/sure", second + "/sure"}, ids)
+	for of, state := range map[string]api.QuestionState{"turn/sure": api.Open, second + "/sure": api.Open, first + "/sure": api.Closed} {
 		q := decode[shownQuestion](t, a.Server, "questions", "show", "c", of)
 		require.Equal(t, of, q.ToolCallID)
-		require.Equal(t, api.Open, q.State)
+		require.Equal(t, state, q.State, of)
 	}
 }
