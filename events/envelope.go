@@ -85,12 +85,31 @@ func ReadResponse(body []byte) (*ToolResponse, error) {
 	return read[ToolResponse](body, KindToolResponse)
 }
 
+// ReadEndedResponse is [ReadResponse] with the time of the event.
+func ReadEndedResponse(body []byte) (*ToolResponse, time.Time, error) {
+	m, err := readAs(body, KindToolResponse)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	r := new(ToolResponse)
+	return r, m.Timestamp, m.As(r)
+}
+
 // ReadCancel decodes a stored [ToolCallCancel].
 func ReadCancel(body []byte) (*ToolCallCancel, error) {
 	return read[ToolCallCancel](body, KindToolCallCancel)
 }
 
 func read[T any](body []byte, kind string) (*T, error) {
+	m, err := readAs(body, kind)
+	if err != nil {
+		return nil, err
+	}
+	event := new(T)
+	return event, m.As(event)
+}
+
+func readAs(body []byte, kind string) (*Message, error) {
 	m, err := Parse(body)
 	if err != nil {
 		return nil, err
@@ -98,8 +117,7 @@ func read[T any](body []byte, kind string) (*T, error) {
 	if m.Kind != kind {
 		return nil, m.wrongKind(kind)
 	}
-	event := new(T)
-	return event, m.As(event)
+	return m, nil
 }
 
 // As stores the event in a struct of this package such as *[ToolResponse]; values of type any

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -27,6 +28,7 @@ type Outcome struct {
 	Message   string
 	Attempts  int
 	Duration  time.Duration
+	EndedAt   time.Time // as its response states it; only to compare calls of a group
 	// CopiedFrom is, in a retry, the tool_call_id of the call that has run in an earlier turn; "" if it ran in this one.
 	CopiedFrom string
 }
@@ -144,9 +146,45 @@ func (s *Step) stopped(call CallState, state State) bool {
 	return call.Code == string(events.CodeCancelled) && s.winner(state) != nil
 }
 
+// Duration returns how long the calls of a program worked: the time of each step, and of a group the time in which at least one of
+// its calls did. It follows from what is stored of the calls, so that it does not matter who ran them, and what was between them.
+func (p *Program) Duration(e Ended) (total time.Duration) {
+	for i := range p.Steps {
+		calls := p.Steps[i].Calls
+		ended := make([]Outcome, 0, len(calls))
+		for j := range calls {
+			if o, ok := e.Outcomes[calls[j].ID]; ok && o.Duration > 0 {
+				ended = append(ended, o)
+			}
+		}
+		total += together(ended)
+	}
+	return total
+}
+
+// together returns the time in which at least one of some calls worked.
+func together(calls []Outcome) (total time.Duration) {
+	began := func(o Outcome) time.Time { return o.EndedAt.Add(-o.Duration) }
+	slices.SortFunc(calls, func(a, b Outcome) int { return began(a).Compare(began(b)) })
+	var until time.Time
+	for i, o := range calls {
+		from := began(o)
+		if i > 0 && from.Before(until) {
+			from = until
+		}
+		if i == 0 || o.EndedAt.After(until) {
+			total += o.EndedAt.Sub(from)
+			until = o.EndedAt
+		}
+	}
+	return total
+}
+
 // PlanResult returns the payload of a plan that is over.
 func (p *Program) PlanResult(e Ended) PlanResult {
-	r := PlanResult{Status: p.Status(e), Results: []CallResult{}, Skipped: []string{}, Reasoning: p.Reasoning}
+	r := PlanResult{
+		Status: p.Status(e), Results: []CallResult{}, Skipped: []string{}, Reasoning: p.Reasoning, TotalDurationMS: p.Duration(e).Milliseconds(),
+	}
 	for _, call := range p.Calls() {
 		state, outcome := e.State[call.ID], e.Outcomes[call.ID]
 		if !state.Called {
@@ -160,7 +198,6 @@ func (p *Program) PlanResult(e Ended) PlanResult {
 		if result.Output = outcome.Output; !state.Success {
 			result.Error = &outcome.Message
 		}
-		r.TotalDurationMS += result.DurationMS
 		r.Results = append(r.Results, result)
 	}
 	if halt := p.Next(e.State).Halt; halt != nil {

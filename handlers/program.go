@@ -96,9 +96,9 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 		t.Hit(failpoint.AfterSteps)
 		out, stopped = p.respond(clock, out)
 	}
-	out.Duration = t.ran
-	out.Stopped = stopped
-	endSpan(out)
+	spanned := out
+	spanned.Duration, spanned.Stopped = t.ran, stopped
+	endSpan(spanned)
 	h.Metrics.InFlight.Dec()
 	var hostErr error
 	if d.Hold, hostErr = r.Close(); hostErr != nil {

@@ -81,7 +81,7 @@ func (p *programRun) result(e flow.Ended) engine.Outcome {
 	if of.Answer == nil && len(of.Steps) > 0 {
 		p.summary, p.fallback = p.summaryOf(e)
 	}
-	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: p.own.ran, Status: events.StatusOK, Success: true}
+	out := engine.Outcome{ToolName: p.own.Binding.Tool, Attempts: 1, Entered: true, Duration: of.Duration(e), Status: events.StatusOK, Success: true}
 	status := of.Status(e)
 	p.own.ended = &programEnd{status: status}
 	out.Payload = p.payload(e)

@@ -20,6 +20,7 @@ func (h *Handlers) reportSteps(ctx context.Context, t *turn, held *idempotency.T
 		t.Binding = h.Bindings().Bound(r.WorkflowName, r.Agent, r.ToolName)
 	}
 	p := &programRun{h: h, turn: t, own: t, d: idempotency.Decision{Turn: held}, held: ctx}
+	r.DurationMS = 0
 	payload, err := p.reported(r)
 	if err != nil || payload == nil {
 		return err
@@ -71,6 +72,7 @@ func (p *programRun) reported(r *events.ToolResponse) (any, error) {
 	if next := stored.Next(e.State); len(next.Start) == 0 && !next.Wait && r.Code != events.CodeCancelled {
 		e.Code, e.Message = "", "" // its steps have decided
 	}
+	r.DurationMS = stored.Duration(e).Milliseconds()
 	return p.payload(e), nil
 }
 

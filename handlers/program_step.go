@@ -14,7 +14,6 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/program"
-	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -325,16 +324,15 @@ func (p *programRun) endOf(called, response *idempotency.Record) (program.End, e
 
 // endWith returns how a step with arguments has ended.
 func (p *programRun) endWith(arguments map[string]any, response *idempotency.Record) (program.End, error) {
-	r := query.Response(response)
+	r, endedAt, err := events.ReadEndedResponse(response.Data)
 	key, ok := subjects.ParseKey(response.Key)
-	if r == nil || !ok || response.Err != nil {
+	if err != nil || !ok || response.Err != nil {
 		return program.End{}, damaged(response.Key)
 	}
 	var output any
 	if r.Code == "" { // else the payload describes the failure
 		reading, done := p.reading()
 		defer done()
-		var err error
 		if output, err = p.h.Blobs.Value(reading, key.Key, events.KindToolResponse, r.Payload); err != nil {
 			return program.End{}, damagedBy(err)
 		}
@@ -346,7 +344,8 @@ func (p *programRun) endWith(arguments map[string]any, response *idempotency.Rec
 	return program.End{
 		Seq: response.Seq, Success: r.Success, Code: string(code),
 		Outcome: flow.Outcome{
-			Arguments: arguments, Output: output, Message: r.Content, Attempts: r.Attempts, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+			Arguments: arguments, Output: output, Message: r.Content, Attempts: r.Attempts,
+			Duration: time.Duration(r.DurationMS) * time.Millisecond, EndedAt: endedAt,
 		},
 	}, nil
 }
