@@ -8,7 +8,7 @@ import (
 // MaxStepBytes bounds the id of a call in a program.
 const MaxStepBytes = 256
 
-// Steps of a program that are not in it: calls of oneturn itself. No id of a step in a program contains '~'.
+// Internal steps: calls that oneturn makes for a program, which are not in it. No id of a step in a program contains '~'.
 const (
 	StepPlan    = "~plan"    // asks a model for the plan
 	StepRespond = "~respond" // asks a model to word the answer

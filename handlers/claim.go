@@ -321,3 +321,16 @@ func (h *Handlers) findTool(t *turn) (err error) {
 	}
 	return nil
 }
+
+// firstHeartbeat sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn
+// whose tool may not be entered again: without it a new leader of the consumer redelivers the message immediately, and the
+// worker that receives it ends the turn as interrupted. Turns of other tools run again then. Now is the time by the
+// server's clock.
+func firstHeartbeat(m *message, effect string, now time.Time) {
+	if effect != string(bindings.EffectUnsafe) && effect != string(bindings.EffectReplay) || m.Refresh == nil || m.AckWait == nil {
+		return
+	}
+	if now.Sub(m.Arrived) > m.AckWait()/3 {
+		m.Refresh()
+	}
+}

@@ -17,10 +17,14 @@
 //   - store_room.go: whether the store has room for a new turn
 //   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages; cancel.go also finds the
 //     turn that a cancel is about
-//   - program.go, program_step.go, program_agents.go, program_end.go, program_partial.go, program_texts.go, program_states.go,
-//     program_observe.go, program_usage.go: a turn whose tool is a program: the program, one step of it, its planner and
-//     responder, its result, also without a run, and its texts, its states for tracers, its spans and metrics, and the limits
-//     of all its steps
+//   - program.go: step 7 of a turn whose tool is a program, as the host of its runner
+//   - program_stored.go: the record that has the program
+//   - program_step.go, program_step_end.go: one step, up to its tool and after it
+//   - program_agents.go: the planner, the approval and the responder
+//   - program_refused.go: programs that are not run
+//   - program_end.go, program_partial.go, program_texts.go: the result of a program, also without a run of it, and its texts
+//   - program_usage.go: the limits of all steps of a turn together
+//   - program_states.go, program_observe.go: the states of a program for tracers, its spans and metrics
 //   - program_retry.go: a retry of such a turn, which keeps the results of finished calls
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_result.go: the result of an answer, and its report to the sender

@@ -1,23 +1,19 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/retry"
 	"github.com/oneturn/oneturn/internal/run"
@@ -26,7 +22,7 @@ import (
 )
 
 // Step 7 of a turn whose tool is a program (a plan or an orchestration): runProgram runs its steps instead of one tool, and stores
-// the result as the response of the turn. The steps are in program_step.go, how a program ends in program_end.go.
+// the result as the response of the turn. programRun is the host of the runner: it implements [program.Steps] on the journal.
 
 // programRun is one run of a program: of the turn itself, or of a step whose tool is a program again.
 type programRun struct {
@@ -147,49 +143,6 @@ func (p *programRun) runStored(ctx context.Context) error {
 
 func (p *programRun) newRunner(stored *flow.Program) *program.Runner {
 	return &program.Runner{Program: stored, Tools: p.compiler.Tools, Steps: p, Changed: p.changes, Timing: p.h.Timing}
-}
-
-// stored returns the program as it is stored: what an earlier owner has stored, else the one that is compiled from the arguments of
-// the call. A program without steps is not stored.
-func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
-	var record *idempotency.Record
-	if before := p.d.Turn.CallOf(p.own.Key); before != nil {
-		record = before.Program
-	}
-	if record == nil {
-		compiled, err := p.compiled(ctx)
-		if err != nil || len(compiled.Steps) == 0 {
-			return compiled, err
-		}
-		event, err := p.startedEvent(compiled)
-		if err != nil {
-			return nil, err
-		}
-		stored, err := p.h.Journal.StoreProgram(p.lease(), p.run.Hold(), event)
-		if err != nil {
-			return nil, err
-		}
-		p.h.addStored(p.own.Key.App, len(event))
-		p.turn.newest.note(stored.Seq)
-		p.own.Hit(failpoint.AfterProgram)
-		record = &stored
-	}
-	return p.decodeStarted(record)
-}
-
-// compiled returns the program of the arguments of the call; of a retry, as the turn that it retries has run it.
-func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
-	if before, err := p.ranBefore(); before != nil || err != nil {
-		return before, err
-	}
-	compiled, ask, err := p.compiler.Compile(p.own.args)
-	switch {
-	case ask != nil && p.inPlanned:
-		return nil, planner.Recursion(p.compiler.Kind())
-	case ask != nil:
-		return p.planned(ctx, ask)
-	}
-	return compiled, err
 }
 
 // depth is 1 for the program of the turn, and one more for each program around it.
@@ -351,133 +304,4 @@ func (h *Handlers) describe(b *bindings.Binding) (tools.Description, bool) {
 		return describer.Known()
 	}
 	return tools.Description{}, false
-}
-
-// prepareProgram compiles the program of a turn before it is claimed, and rejects it if it is not valid: steps 4 and 5 of a turn.
-func (h *Handlers) prepareProgram(t *turn) {
-	t.args, _ = t.Data.(map[string]any)
-	t.argsJSON = t.data
-	if _, _, err := h.compiler(t).Compile(t.Data); err != nil {
-		t.reject = h.rejectUnrun(t, err)
-	}
-	t.closes = t.reject == nil // else no step is called
-}
-
-// rejectUnrun rejects a program that cannot run.
-func (h *Handlers) rejectUnrun(t *turn, err error) *rejection {
-	var r *rejection
-	if refused, ok := errors.AsType[*flow.Refused](err); ok {
-		r = rejectProgram(t, refused, err)
-		h.warnRefused(t, refused)
-	} else {
-		r = reject(cmp.Or(events.CodeOf(err), events.CodeToolError), err)
-		payload := notRun(t, r.code)
-		payload["message"], r.payload = r.content, payload
-	}
-	r.refusal = refusalOf(err)
-	return r
-}
-
-// notRun is the payload of a program that is not run: the one of a program that has ended, without steps.
-func notRun(t *turn, code events.Code) map[string]any {
-	payload := map[string]any{"status": string(flow.StatusInvalid), "code": string(code)}
-	if t.Binding.Program.Kind == bindings.KindPlan {
-		payload["results"], payload["skipped"], payload["halted"] = []any{}, []any{}, false
-	} else {
-		payload["steps"], payload["success"] = []any{}, false
-	}
-	return payload
-}
-
-// rejectProgram rejects an invalid program, with what is wrong with it and feedback for the model.
-func rejectProgram(t *turn, refused *flow.Refused, err error) *rejection {
-	code := events.CodeValidationFailed
-	if events.CodeOf(err) == events.CodeGuardrail { // the program itself is valid: it is too deep where it was called from
-		code = events.CodeGuardrail
-	}
-	payload := notRun(t, code)
-	payload["errors"], payload["feedback"] = events.JSONOf(refused.Problems), refused.Feedback()
-	if refused.Reason != "" {
-		payload["reason"] = refused.Reason
-	}
-	whose := "The program of agent " + t.Agent
-	if refused.Reason == flow.ReasonPlannerInvalid || refused.Reason == flow.ReasonPlannerRecursion {
-		whose = fmt.Sprintf("The program that planner %s wrote for agent %s", t.Binding.Program.Planner, t.Agent)
-	}
-	return &rejection{code: code, payload: payload, content: events.Clip(asSentence(whose + " is not run: " + refused.Error()))}
-}
-
-// startedEvent is the event of the record that has the program.
-func (p *programRun) startedEvent(compiled *flow.Program) ([]byte, error) {
-	t := p.own
-	data, err := program.Data(compiled)
-	if err != nil {
-		return nil, err
-	}
-	e := &events.PlanStarted{
-		Kind: events.KindPlanStarted, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
-		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: t.Workflow,
-		Payload: program.Payload(compiled),
-	}
-	if _, err := events.Decode(data); err != nil { // as the next owner does
-		return nil, unstorableProgram(err)
-	}
-	stored, err := p.h.shrink(p.lease(), p.turn.m.tools, t.Key, events.RecordProgram, data, data)
-	if err != nil {
-		return nil, err
-	}
-	if e.ProgramData = events.JSONOf(stored); len(data) != len(e.ProgramData) { // in a blob: what is drawn has to fit as well
-		omitArguments(e)
-	}
-	if err := p.storeCopies(e); err != nil {
-		return nil, err
-	}
-	event, err := events.Encode(events.KindPlanStarted, e, p.h.Now())
-	if err == nil {
-		return event, nil
-	}
-	omitArguments(e) // the program and what is drawn of it may have too many values together
-	if event, err = events.Encode(events.KindPlanStarted, e, p.h.Now()); err != nil {
-		return nil, unstorableProgram(err)
-	}
-	return event, nil
-}
-
-// omitArguments leaves out what is only for those who draw the program.
-func omitArguments(e *events.PlanStarted) {
-	for i := range e.Payload.Steps {
-		e.Payload.Steps[i].Arguments = map[string]any{}
-	}
-}
-
-// unstorableProgram is why a program ends that is valid and that no record can hold.
-func unstorableProgram(err error) error {
-	what := err.Error()
-	if syntax, ok := errors.AsType[*events.SyntaxError](err); ok {
-		what = syntax.Reason
-	}
-	return &events.Error{Code: events.CodeTooLarge, Op: "program", Msg: "the program cannot be stored: " + what, Err: err}
-}
-
-// decodeStarted returns the program of a record.
-func (p *programRun) decodeStarted(record *idempotency.Record) (*flow.Program, error) {
-	e, err := events.ReadPlanStarted(record.Data)
-	if err != nil {
-		return nil, damaged(record.Key)
-	}
-	tree, err := events.Decode(e.ProgramData)
-	if err != nil {
-		return nil, damaged(record.Key)
-	}
-	reading, done := p.reading()
-	defer done()
-	object, err := p.h.Blobs.Object(reading, p.own.Key, events.RecordProgram, tree)
-	if err != nil {
-		return nil, damagedBy(err)
-	}
-	stored, err := flow.DecodeProgram(events.JSONOf(object))
-	if err != nil {
-		return nil, damaged(record.Key)
-	}
-	return stored, p.readCopies(reading, e, record.Key)
 }

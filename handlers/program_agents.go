@@ -25,17 +25,17 @@ import (
 // step (approve), and the agent that answers the user after it (respond). Each has records like a step, so that a worker that
 // continues the turn finds what was replied.
 
-// newOwnCall returns a call of the product in a program, with the tool of a binding.
-func (p *programRun) newOwnCall(id string, b *bindings.Binding) *step {
+// newInternalCall returns a call that oneturn makes for a program, with the tool of a binding.
+func (p *programRun) newInternalCall(id string, b *bindings.Binding) *step {
 	s := p.newStep(&flow.Call{ID: id, Tool: b.Tool})
 	s.Key = p.turn.Key.WithCall(subjects.CallOf(p.prefix + id))
-	s.Name, s.Effect, s.unusable, s.product = s.Key.String(), bindings.EffectNone, nil, true
+	s.Name, s.Effect, s.unusable, s.internal = s.Key.String(), bindings.EffectNone, nil, true
 	bound := *b
 	s.Binding = &bound
 	return s
 }
 
-// attended runs f for a call of the product and rests meanwhile, so that the turn can be parked while the call waits for people.
+// attended runs f for an internal call and rests meanwhile, so that the turn can be parked while the call waits for people.
 func (p *programRun) attended(ctx context.Context, s *step, f func(ctx context.Context) (program.End, error)) (end program.End, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -79,14 +79,14 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	}
 	plans := p.compiler.Planner(ask)
 	p.enterState(ctx, statePlanning, "start_plan", "")
-	s := p.newOwnCall(events.StepPlan, b)
+	s := p.newInternalCall(events.StepPlan, b)
 	s.args = map[string]any{"prompt": ask.Prompt}
 	if err := p.h.findTool(s.turn); err != nil {
 		return nil, err
 	}
 	s.Effect = bindings.EffectNone
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		if end, ended, err := p.ownCall(s); ended || err != nil {
+		if end, ended, err := p.internalCall(s); ended || err != nil {
 			return end, err
 		}
 		s.Hit(failpoint.BeforePlanner)
@@ -115,8 +115,8 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 	return plans.Compile(reply)
 }
 
-// ownCall stores the tool_call of a call of the product. If an earlier owner has ended the call, it returns that end.
-func (p *programRun) ownCall(s *step) (end program.End, ended bool, err error) {
+// internalCall stores the tool_call of an internal call. If an earlier owner has ended the call, it returns that end.
+func (p *programRun) internalCall(s *step) (end program.End, ended bool, err error) {
 	entry, err := p.storeCall(s)
 	if err != nil || entry.Response == nil {
 		return program.End{}, false, err
@@ -177,7 +177,7 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 			return out, err
 		}
 	}
-	s := p.newOwnCall(events.StepRespond, b)
+	s := p.newInternalCall(events.StepRespond, b)
 	s.args = map[string]any{"summary": p.summary}
 	if err := p.h.findTool(s.turn); err != nil {
 		return out, err
@@ -190,7 +190,7 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 	}
 	responder := &planner.Responder{Prompt: prompt, Plan: plan, Summary: p.summary}
 	end, err := p.attended(ctx, s, func(ctx context.Context) (program.End, error) {
-		if end, ended, err := p.ownCall(s); ended || err != nil {
+		if end, ended, err := p.internalCall(s); ended || err != nil {
 			return end, err
 		}
 		s.Hit(failpoint.BeforeResponder)
@@ -285,7 +285,7 @@ func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
 	if !p.own.Binding.Program.Approve || p.shown || p.keepsAll(stored) {
 		return nil
 	}
-	s := p.newOwnCall(events.StepApprove, p.own.Binding)
+	s := p.newInternalCall(events.StepApprove, p.own.Binding)
 	s.Binding.Program, s.Binding.Timeout, s.Effect = nil, 0, bindings.EffectIdempotent
 	var answer struct {
 		Approved *bool  `json:"approved"`

@@ -113,23 +113,6 @@ func (p *programRun) payload(e flow.Ended) json.RawMessage {
 	return events.JSONOf(of.OrchestrationResult(e, p.execID))
 }
 
-// refusedOutcome is the outcome of a program that is not valid.
-func (p *programRun) refusedOutcome(refused *flow.Refused, err error) engine.Outcome {
-	r := rejectProgram(p.own, refused, err)
-	return engine.Outcome{
-		ToolName: p.own.Binding.Tool, Status: events.StatusError, Code: r.code, Content: r.content, Message: r.content, Payload: events.JSONOf(r.payload),
-	}
-}
-
-// warnRefused logs that a program is not run. What is wrong with it is in the response only: it may quote the program.
-func (h *Handlers) warnRefused(t *turn, refused *flow.Refused) {
-	args := t.Attrs("agent", throttle.Cut(t.Agent), "bytes", len(t.argsJSON), "problems", len(refused.Problems), "rule", refused.Problems[0].Rule)
-	if refused.Reason != "" {
-		args = append(args, "reason", refused.Reason)
-	}
-	h.logThrottled(t.m, slog.LevelWarn, "a program is not run; its response has the reasons", "", args...)
-}
-
 // closeSteps ends the steps of a turn that were called and have no response, before the turn gets its own: as cancelled if that is
 // how the turn ends or a race was over, else as interrupted.
 // It returns the turn as it is then, nil if it has no steps.

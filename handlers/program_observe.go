@@ -76,9 +76,9 @@ func (h *Handlers) countProgram(t *turn, r *events.ToolResponse) {
 	h.Metrics.Program(t.Binding, string(end.status), t.ran)
 }
 
-// countStep counts a step whose response this worker has stored, unless it is a call of the product.
+// countStep counts a step whose response this worker has stored, unless it is an internal call.
 func (p *programRun) countStep(s *step, end *program.End, took time.Duration) {
-	if !s.stored || s.product {
+	if !s.stored || s.internal {
 		return
 	}
 	if s.ended != nil && s.ended.refusal != "" {

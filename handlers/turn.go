@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -68,18 +67,6 @@ type turn struct {
 	retry   *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
 	// undecided is why it is not known whether the turn may run
 	undecided error
-}
-
-// newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
-type newest struct{ atomic.Uint64 }
-
-func (n *newest) note(seq uint64) {
-	for {
-		known := n.Load()
-		if seq <= known || n.CompareAndSwap(known, seq) {
-			return
-		}
-	}
 }
 
 // turn handles the message that starts a turn.
@@ -401,17 +388,4 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	// 9. Acknowledge: the record is stored.
 	h.Journal.NoteEnded(t.ref, h.Now())
 	return inbound.Acked()
-}
-
-// firstHeartbeat sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn
-// whose tool may not be entered again: without it a new leader of the consumer redelivers the message immediately, and the
-// worker that receives it ends the turn as interrupted. Turns of other tools run again then. Now is the time by the
-// server's clock.
-func firstHeartbeat(m *message, effect string, now time.Time) {
-	if effect != string(bindings.EffectUnsafe) && effect != string(bindings.EffectReplay) || m.Refresh == nil || m.AckWait == nil {
-		return
-	}
-	if now.Sub(m.Arrived) > m.AckWait()/3 {
-		m.Refresh()
-	}
 }

@@ -119,7 +119,7 @@ func StepOf(t *idempotency.Turn, c *idempotency.Call) api.Step {
 		if q == nil {
 			continue
 		}
-		if s.ToolCallID == "" { // a call of oneturn that only asks
+		if s.ToolCallID == "" { // an internal call that only asks
 			s.ToolCallID, _, _ = events.ParseQuestionID(q.ToolCallID)
 		}
 		if StateOf(t, &asked[i]) == api.Open {
