@@ -54,7 +54,7 @@ func programs() []Fault {
 			Edits: []Edit{{
 				File: "idempotency/program.go",
 				From: `t, err := j.readUntil(ctx, h.Key, max(h.Token, h.Claim), nil)`,
-				To:   `if planted("no_close") { return nil }; t, err := j.readUntil(ctx, h.Key, max(h.Token, h.Claim), nil)`,
+				To:   `if planted("no_close") { return nil, nil }; t, err := j.readUntil(ctx, h.Key, max(h.Token, h.Claim), nil)`,
 			}},
 			CaughtBy: []string{Sim},
 		},
