@@ -90,14 +90,14 @@ func TestStepsCallWhatUsesListsElseTheToolsOfTheAgentElseAll(t *testing.T) {
 	t.Parallel()
 	set := programs(t)
 	plan, lead := resolve(t, set, "Assistant", ""), resolve(t, set, "Lead", "")
-	require.Equal(t, "run_plan/Clerk save/Clerk", stepNames(set, plan, "Clerk"), "its list of tools")
+	require.Equal(t, "save/Clerk", stepNames(set, plan, "Clerk"), "its list of tools without the program itself, which it has to name")
 	require.Empty(t, stepNames(set, plan, "Boss"), "an empty list")
-	require.Equal(t, "run_plan/Assistant cp__agent_orchestrate/Lead search save/Clerk review critic", stepNames(set, plan, "Assistant"),
-		"all but planner and writer")
+	require.Equal(t, "cp__agent_orchestrate/Lead search save/Clerk review critic", stepNames(set, plan, "Assistant"),
+		"all but planner, writer and the program itself")
 	require.Equal(t, "review search run_plan/Assistant", stepNames(set, lead, "Lead"), "the agent with the id comes before the tool of that name")
 	require.Equal(t, "review search run_plan/Clerk", stepNames(set, lead, "Clerk"), "in a turn of Clerk")
 	require.Equal(t, "critic", set.StepTools(lead, "Lead")[0].AgentID())
-	require.Empty(t, set.StepTools(set.StepTools(plan, "Lead")[2], "Lead"), "not a program")
+	require.Empty(t, set.StepTools(set.StepTools(plan, "Lead")[1], "Lead"), "not a program")
 
 	for _, step := range set.StepTools(plan, "Clerk") {
 		if step.Tool == "save" {
@@ -105,6 +105,12 @@ func TestStepsCallWhatUsesListsElseTheToolsOfTheAgentElseAll(t *testing.T) {
 			require.Equal(t, bindings.EffectIdempotent, step.Effect)
 		}
 	}
+}
+
+func TestAgentThatCallsAToolWithoutAModelIsToldToNameNone(t *testing.T) {
+	t.Parallel()
+	_, err := programs(t).Resolve("W", "Assistant", "Plan")
+	require.ErrorContains(t, err, `the model is not known; the agent calls "run_plan" without a model: send model_name: ""`)
 }
 
 func TestPlannerAndResponderOfAProgramAreFound(t *testing.T) {

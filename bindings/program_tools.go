@@ -47,8 +47,8 @@ func (s *stepTools) named(name string) []*Binding {
 
 // StepTools returns the tools that steps of a program may call, b being the binding of its tool and agent the agent
 // of the turn: those that `uses` lists, else those that the agent may call, else all of the workflow. A tool is bound
-// as for that agent, else in the only way in which it is bound. The planner and the responder are steps only if
-// `uses` lists them.
+// as for that agent, else in the only way in which it is bound. The program itself, its planner and its responder are
+// steps only if `uses` lists them.
 func (s *Set) StepTools(b *Binding, agent string) []*Binding {
 	w := s.find(b.Workflow)
 	if w == nil || b.Program == nil {
@@ -66,7 +66,7 @@ func (s *Set) StepTools(b *Binding, agent string) []*Binding {
 	around := [2]*Binding{w.agentOf(agent, b.Program.Planner), w.agentOf(agent, b.Program.Respond)}
 	for _, name := range names {
 		step := w.step(b.Program.Kind, agent, name)
-		if step == nil || slices.Contains(found, step) || b.Program.Uses == nil && slices.Contains(around[:], step) {
+		if step == nil || slices.Contains(found, step) || b.Program.Uses == nil && (step.Tool == b.Tool || slices.Contains(around[:], step)) {
 			continue
 		}
 		found = append(found, step)

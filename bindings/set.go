@@ -166,6 +166,9 @@ func (w *workflow) explain(found slot, agent, model string) string {
 			}
 			parts = append(parts, why)
 		}
+		if only := w.onlyTool[agent].binding; only != nil && only.ModelName == "" {
+			parts = append(parts, fmt.Sprintf(`the agent calls %s without a model: send model_name: ""`, quoted(only.Tool)))
+		}
 	} else if found.why == "" {
 		parts = append(parts, w.withoutTool(agent))
 	}
