@@ -135,8 +135,8 @@ func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]
 	return replies, nil
 }
 
-// closedBy returns why a question has no reply, given the error of [replyOf]. A question of a step is closed like those of a cancelled
-// turn when the step has ended: the run that waits for it, of an earlier owner, has lost the turn, which is not cancelled.
+// closedBy returns why a question has no reply, given the error of [replyOf]. When a step has ended, its questions are closed as if
+// the turn were cancelled: the run that waits for it, of an earlier owner, has lost the turn, which is not cancelled.
 func (j *Journal) closedBy(ctx context.Context, h Hold, call string, err error) error {
 	if call == subjects.SingleCall || !errors.Is(err, errCancelled) {
 		return err
