@@ -35,7 +35,7 @@ func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, 
 	}
 	q, err := h.findQuestion(m.Held, r, h.age(m) >= earlyFor)
 	if q != nil {
-		m.mayHold = []subjects.Key{q.key}
+		m.mayHold = []subjects.Key{q.key.OfTurn()} // a step may have asked
 	}
 	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
 	if err == nil {

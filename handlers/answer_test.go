@@ -31,7 +31,7 @@ func (k *kit) cancelTurn(seq uint64, id events.TurnID) inbound.Disposition {
 
 func (k *kit) expiry(seq uint64, a *asker, ask string, change ...func(*events.Expire)) *mail {
 	k.t.Helper()
-	e := &events.Expire{TurnID: a.id, Workflow: "WF", Key: a.key.String(), Ask: ask, ToolCallID: a.question(ask), ExpiresAt: time.Now()}
+	e := &events.Expire{TurnID: a.id, Workflow: "WF", Key: a.asking().Key.String(), Ask: ask, ToolCallID: a.question(ask), ExpiresAt: time.Now()}
 	for _, f := range change {
 		f(e)
 	}

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -108,4 +109,35 @@ func TestAnswerDeferredOpenIsDeferredAgainWithoutAReadOfItsQuestion(t *testing.T
 	h.Handle(t.Context(), k.again(deferred.all[0], 9))
 	require.Len(t, deferred.all, 2)
 	require.Len(t, deferred.all[1].Header[deferral.HeaderOrigin], 2)
+}
+
+// Its turn has no message, so what decides the question resumes the turn; parks and takeovers are of turns, never of steps.
+func TestDeferredMessageToAQuestionOfAStepTakesOverTheTurn(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]func(k *kit, a *asker) *mail{
+		"answer": func(k *kit, a *asker) *mail { return k.answers(2, a.question("1"), yes()) },
+		"expiry": func(k *kit, a *asker) *mail {
+			return k.expiry(2, a, "1", func(e *events.Expire) { e.Forced = true })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return false, nil }
+			owner := k.asker("asks", "")
+			owner.step = "0"
+			owner.ask("1")
+			m := message(k, owner)
+			m.Header.Set(deferral.HeaderDeferred, m.Stored.Add(-time.Second).Format(time.RFC3339Nano))
+			m.Header.Set(deferral.HeaderDeferrals, "1")
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
+			require.NotEqual(t, idempotency.Open, owner.outcome("1"))
+			_, err := k.store.Last(t.Context(), owner.key.Private(events.RecordTakeover, "2"))
+			require.NoError(t, err)
+			for _, of := range []string{owner.asking().Key.Private(events.RecordTakeover, "2"), owner.asking().Key.Private(events.RecordPark, "1")} {
+				_, err := k.store.Last(t.Context(), of)
+				require.ErrorIs(t, err, idempotency.ErrNotFound)
+			}
+		})
+	}
 }

@@ -28,7 +28,7 @@ func (h *Handlers) expire(ctx context.Context, m *message, in subjects.Inbound, 
 	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
 		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
-	m.mayHold = []subjects.Key{key}
+	m.mayHold = []subjects.Key{key.OfTurn()} // a step may have asked
 	if d, requeued := h.deferAgain(m, in.Workflow); requeued {
 		return d
 	}

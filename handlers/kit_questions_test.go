@@ -24,6 +24,15 @@ type asker struct {
 	hold    idempotency.Hold
 	key     subjects.Key
 	id      events.TurnID
+	step    string // whose questions it asks, "" for those of the turn's own call
+}
+
+// asking is the hold under which it asks.
+func (a *asker) asking() idempotency.Hold {
+	if a.step == "" {
+		return a.hold
+	}
+	return a.hold.ForStep(subjects.StepCall(a.step), "replay")
 }
 
 // asker claims a turn.
@@ -49,7 +58,13 @@ func (k *kit) asker(turn, run string) *asker {
 
 func (a *asker) callID() string { return events.CallID(a.id, a.key.Turn) }
 
-func (a *asker) question(ask string) string { return events.QuestionID(a.callID(), ask) }
+func (a *asker) question(ask string) string {
+	call := a.callID()
+	if a.step != "" {
+		call = events.StepID(call, a.step)
+	}
+	return events.QuestionID(call, ask)
+}
 
 // ask stores a question.
 func (a *asker) ask(ask string, change ...func(*events.ToolCall)) {
@@ -66,14 +81,14 @@ func (a *asker) ask(ask string, change ...func(*events.ToolCall)) {
 	}
 	event, err := events.Encode(events.KindToolCall, e, time.Now())
 	require.NoError(a.k.t, err)
-	_, err = a.journal.Ask(a.k.t.Context(), a.hold, idempotency.Question{ID: ask, Digest: "d", Event: event})
+	_, err = a.journal.Ask(a.k.t.Context(), a.asking(), idempotency.Question{ID: ask, Digest: "d", Event: event})
 	require.NoError(a.k.t, err)
 }
 
 // park lets the turn go.
 func (a *asker) park(open ...string) {
 	a.k.t.Helper()
-	parked, err := a.journal.Park(a.k.t.Context(), &a.hold, idempotency.AskedBy(a.hold.Key, open...), json.RawMessage(`{}`))
+	parked, err := a.journal.Park(a.k.t.Context(), &a.hold, idempotency.AskedBy(a.asking().Key, open...), json.RawMessage(`{}`))
 	require.NoError(a.k.t, err)
 	require.True(a.k.t, parked)
 }
@@ -83,7 +98,7 @@ func (a *asker) outcome(ask string) idempotency.Outcome {
 	a.k.t.Helper()
 	t, err := idempotency.Load(a.k.t.Context(), a.k.store, a.key)
 	require.NoError(a.k.t, err)
-	q, _ := t.Question(ask)
+	q, _ := t.CallOf(a.asking().Key).Question(ask)
 	return q.Outcome()
 }
 

@@ -168,13 +168,17 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 	t.Parallel()
 	ring, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
-	for name, one := range map[string]struct{ sealed, refused bool }{
+	for name, one := range map[string]struct{ sealed, refused, step bool }{
 		"open, deferred": {}, "open, refused": {refused: true}, "sealed, deferred": {sealed: true}, "sealed, refused": {sealed: true, refused: true},
+		"of a step, deferred": {step: true}, "of a step, refused": {step: true, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
+			if one.step {
+				owner.step = "0"
+			}
 			owner.ask("1", func(e *events.ToolCall) { e.Secret = one.sealed })
 			owner.park("1")
 			first, before := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys, c.MaxAckPending = ring, 64 })

@@ -42,7 +42,7 @@ func (h *Handlers) resumeDeferred(ctx context.Context, m *message, key subjects.
 	if event != nil {
 		e.TurnID, e.Workflow = event.TurnID, event.Workflow
 	}
-	return h.resumeTurn(ctx, m, key, e, event), true
+	return h.resumeTurn(ctx, m, key.OfTurn(), e, event), true // it may be the key of a step that has asked
 }
 
 // resumeTurn ends or continues a turn whose message is gone.
