@@ -110,7 +110,7 @@ func TestStepsCallWhatUsesListsElseTheToolsOfTheAgentElseAll(t *testing.T) {
 func TestErrorOfAModelThatIsNotKnownNamesTheToolWithoutAModel(t *testing.T) {
 	t.Parallel()
 	_, err := programs(t).Resolve("W", "Assistant", "Plan")
-	require.ErrorContains(t, err, `the model is not known; the agent calls "run_plan" without a model: send model_name: ""`)
+	require.ErrorContains(t, err, `the model is not known; known: Order; the agent calls "run_plan" without a model: send model_name: ""`)
 }
 
 func TestPlannerAndResponderOfAProgramAreFound(t *testing.T) {
