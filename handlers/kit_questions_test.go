@@ -24,7 +24,7 @@ type asker struct {
 	hold    idempotency.Hold
 	key     subjects.Key
 	id      events.TurnID
-	step    string // whose questions it asks, "" for those of the turn's own call
+	step    string // whose questions it asks, "" for the turn itself
 }
 
 // asking is the hold under which it asks.
