@@ -26,6 +26,7 @@ func TestPatternThatCompilesToMillionsOfStepsIsNotCompiled(t *testing.T) {
 		require.Equal(t, reason == "", re != nil && size > 0, source)
 	}
 	allocated := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
 		for b.Loop() {
 			model.CompilePattern(large)
 		}
