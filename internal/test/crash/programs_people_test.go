@@ -207,10 +207,7 @@ func TestProgramWithADamagedRecord(t *testing.T) {
 				},
 				code:    func(string) events.Code { return events.CodeStateCorrupt },
 				entered: func(string) map[string]int { return entries(1, 1) },
-				also: func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
-					t.Helper()
-					require.Equal(t, events.CodeInterrupted, codeOfStep(t, facts, "1"))
-				},
+				also:    secondStepEndsAs(events.CodeInterrupted),
 			}).run(t, "idempotent")
 		})
 	}
@@ -233,10 +230,7 @@ func TestProgramWhoseStoredOutputIsGone(t *testing.T) {
 		},
 		code:    func(string) events.Code { return events.CodeStateCorrupt },
 		entered: func(string) map[string]int { return entries(1, 1) },
-		also: func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
-			t.Helper()
-			require.Equal(t, events.CodeInterrupted, codeOfStep(t, facts, "1"))
-		},
+		also:    secondStepEndsAs(events.CodeInterrupted),
 	}).run(t, "idempotent")
 }
 
@@ -254,9 +248,6 @@ func TestStepThatKillsEachWorkerEndsAsInterrupted(t *testing.T) {
 		},
 		code:    func(string) events.Code { return events.CodeInterrupted },
 		entered: func(string) map[string]int { return entries(1, takeovers+1) },
-		also: func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
-			t.Helper()
-			require.Equal(t, events.CodeInterrupted, codeOfStep(t, facts, "1"))
-		},
+		also:    secondStepEndsAs(events.CodeInterrupted),
 	}).run(t, "idempotent")
 }

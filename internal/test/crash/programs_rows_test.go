@@ -243,10 +243,7 @@ func rowsOfCancels() []programRow {
 			entered: func(string) map[string]int { return entries(ran...) },
 		}
 	}
-	cancelled := func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
-		t.Helper()
-		require.Equal(t, events.CodeCancelled, codeOfStep(t, facts, "1"))
-	}
+	cancelled := secondStepEndsAs(events.CodeCancelled)
 	inTool := row("P19 worker dies in the tool", "", 1, 1)
 	inTool.data = func(effect string) any { return plan(effect, stepInput{}, stepInput{Die: 1}, stepInput{}) }
 	inTool.also = cancelled

@@ -180,6 +180,14 @@ func codeOfStep(t *testing.T, facts *oneturntest.Facts, step string) events.Code
 	return codeOf(t, facts, stepKey(step).String())
 }
 
+// secondStepEndsAs checks the code of the second step of a plan.
+func secondStepEndsAs(code events.Code) func(*testing.T, *rig, *oneturntest.Facts) {
+	return func(t *testing.T, _ *rig, facts *oneturntest.Facts) {
+		t.Helper()
+		require.Equal(t, code, codeOfStep(t, facts, "1"))
+	}
+}
+
 // stepKey is the key of a step of the turn of a row.
 func stepKey(step string) subjects.Key {
 	return subjects.TurnKey(theTurn.App, theTurn.Chat, theTurn.Run, theTurn.Turn).WithCall(subjects.CallOf(step))
