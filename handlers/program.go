@@ -175,8 +175,10 @@ func (p *programRun) endsBefore(stored *flow.Program) (map[string]program.End, e
 		if err := p.h.mergeMissing(p.lease(), p.turn.m.tools, p.turn.m, c.Response); err != nil {
 			return nil, err
 		}
-		if err := p.closeQuestions(c.Key, false, c.Response.Seq); err != nil {
-			return nil, err
+		for _, key := range []subjects.Key{c.Key, p.approvalIn(call)} {
+			if err := p.closeQuestions(key, false, c.Response.Seq); err != nil {
+				return nil, err
+			}
 		}
 		ends[call.ID] = end
 	}

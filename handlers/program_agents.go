@@ -149,10 +149,10 @@ func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (j
 	return out.Payload, nil
 }
 
-// promptFailed ends the call of an agent that has not replied, unless the call was stopped.
+// promptFailed ends the call of an agent that has not replied, unless the call was stopped by anything but the time limit of the program.
 func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (program.End, error) {
 	coded, ok := errors.AsType[*events.Error](err)
-	if !ok || ctx.Err() != nil {
+	if !ok || ctx.Err() != nil && coded.Code != events.CodeTimeout {
 		return program.End{}, err
 	}
 	p.h.logThrottled(p.turn.m, slog.LevelWarn, "an agent of a program has not replied; the response has the reason", "",

@@ -100,3 +100,32 @@ func TestQuestionsOfTheLosersOfARaceAreClosed(t *testing.T) {
 	late := k.handled(k.answers(3, "turn#fan[0]/sure", "late"))
 	require.Equal(t, events.AnswerCancelled, late.Code)
 }
+
+func TestApprovalOfAProgramThatLosesARaceIsClosed(t *testing.T) {
+	t.Parallel()
+	var k *programKit
+	open := map[string]string{}
+	k = newProgramKitOf(t, `
+agents: {O: }
+tools:
+- {name: cp__agent_orchestrate, kind: orchestrate, agent: O}
+- {name: guarded, kind: plan, auto: false, approve: true, uses: [one]}
+- {name: one, kind: go, auto: false, effect: idempotent}
+- {name: two, kind: go, auto: false, effect: idempotent}
+`, map[string]toolFunc{"one": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		require.Eventually(k.t, func() bool { return len(k.outcomes()) > 0 }, 10*time.Second, time.Millisecond)
+		return echo(ctx, call)
+	}, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		open = k.outcomes() // the turn has not ended
+		return echo(ctx, call)
+	}})
+	k.ParkAfter = time.Hour
+	race := `{"parallel": {"merge_strategy": "first_success", "steps": [{"agent_id": "guarded", "with": {"plan": ` + calls(`one {}`) + `}}, {"agent_id": "one"}]}}`
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("O", `{"plan": {"steps": [`+race+`, {"agent": {"agent_id": "two"}}]}}`, 1)).Do)
+	require.True(t, k.response().Success, "%v", k.response())
+	require.Len(t, open, 1)
+	for event, outcome := range open {
+		require.Contains(t, event, "#~approve/1")
+		require.Equal(t, "cancelled cancelled", outcome)
+	}
+}

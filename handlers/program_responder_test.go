@@ -98,3 +98,33 @@ func TestProgramsThatDoNotRunAreLoggedWithoutWhatTheyContain(t *testing.T) {
 		})
 	}
 }
+
+func TestAgentThatTakesLongerThanTheProgramIsNamed(t *testing.T) {
+	t.Parallel()
+	hangs := func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+		<-ctx.Done()
+		return tools.Result{}, ctx.Err()
+	}
+	for name, c := range map[string]struct {
+		planner, writer toolFunc
+		content, status string
+	}{
+		"planner":   {hangs, gives(`"done"`), `planner "planner" of tool "planned" (agent "P") has failed: the program took longer than 200ms`, "failed"},
+		"responder": {gives(calls(`two {}`)), hangs, "Do not repeat the calls: their results are in the payload, and only the answer could not be written: the program took longer than 200ms", "success"},
+	} {
+		k := newProgramKitOf(t, `
+agents: {P: }
+tools:
+- {name: planned, kind: plan, agent: P, planner: planner, respond: writer, uses: [two], program: {timeout: 200ms}}
+- {name: planner, kind: agent, auto: false, nats: {subject: agents.planner}}
+- {name: writer, kind: agent, auto: false, nats: {subject: agents.writer}}
+- {name: two, kind: go, auto: false, effect: idempotent}
+`, map[string]toolFunc{"planner": c.planner, "writer": c.writer, "two": echo})
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", `{"prompt": "x"}`, 1)).Do, name)
+		r := k.response()
+		require.Equal(t, events.CodeTimeout, r.Code, name)
+		require.Contains(t, r.Content, c.content, name)
+		payload, _ := r.Payload.(map[string]any)
+		require.Equal(t, c.status, payload["status"], name)
+	}
+}

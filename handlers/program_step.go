@@ -106,7 +106,15 @@ func (p *programRun) Run(ctx context.Context, call *flow.Call, args map[string]a
 	if err == nil {
 		err = p.closeQuestions(s.Key, s.Asked, end.Seq)
 	}
+	if err == nil && !end.Success { // a program that nobody has approved
+		err = p.closeQuestions(p.approvalIn(call), s.Binding.Program != nil && s.Binding.Program.Approve, end.Seq)
+	}
 	return end, err
+}
+
+// approvalIn returns the key of the question that precedes the program of a call, if its tool runs one that is to be approved.
+func (p *programRun) approvalIn(call *flow.Call) subjects.Key {
+	return p.turn.Key.WithCall(subjects.CallOf(p.prefix + call.ID + "#" + events.StepApprove))
 }
 
 func unknownTool(name string) error {
