@@ -68,15 +68,3 @@ func StepOf(token string) string {
 	}
 	return token
 }
-
-// IsCall reports whether a token is a call token: of a turn, of a step or of what oneturn calls for a program.
-func IsCall(token string) bool {
-	switch token {
-	case SingleCall, PlanCall, RespondCall, ApproveCall:
-		return true
-	}
-	if _, ok := StepOfCall(token); ok {
-		return true
-	}
-	return isHash(token)
-}

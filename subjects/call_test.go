@@ -18,7 +18,6 @@ func TestTokenOfAStepLeadsBackToItsIDUnlessItIsLong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9_.:~#\[\]-]{1,100}`), rapid.StringN(1, 20, 100)).Draw(t, "id")
 		token := subjects.StepCall(id)
-		require.True(t, subjects.IsCall(token))
 		require.Equal(t, token, subjects.CallOf(id))
 		for _, other := range []string{subjects.SingleCall, subjects.Absent, subjects.PlanCall, subjects.RespondCall, subjects.ApproveCall} {
 			require.NotEqual(t, other, token)
@@ -35,13 +34,12 @@ func TestTokenOfAStepLeadsBackToItsIDUnlessItIsLong(t *testing.T) {
 
 func TestOtherTokensDoNotLeadToSteps(t *testing.T) {
 	t.Parallel()
-	for token, isCall := range map[string]bool{
-		"0": true, "plan": true, "respond": true, "approve": true, subjects.Token(strings.Repeat("x", 99)): true,
-		"-": false, "": false, "1": false, "s_": false, "s_=61": false, "s": false, "=73_a": false, "s_*": false, "s_a.b": false, "S_a": false, "==x": false,
+	for _, token := range []string{
+		"0", "plan", "respond", "approve", subjects.Token(strings.Repeat("x", 99)),
+		"-", "", "1", "s_", "s_=61", "s", "=73_a", "s_*", "s_a.b", "S_a", "==x",
 	} {
 		_, ok := subjects.StepOfCall(token)
 		require.False(t, ok, token)
-		require.Equal(t, isCall, subjects.IsCall(token), token)
 	}
 }
 
