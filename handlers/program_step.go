@@ -106,7 +106,7 @@ func (p *programRun) Run(ctx context.Context, call *flow.Call, args map[string]a
 	if err == nil {
 		err = p.closeQuestions(s.Key, s.Asked, end.Seq)
 	}
-	if err == nil && !end.Success { // a program that nobody has approved
+	if err == nil && !end.Success { // a program that was not approved
 		err = p.closeQuestions(p.approvalIn(call), s.Binding.Program != nil && s.Binding.Program.Approve, end.Seq)
 	}
 	return end, err
