@@ -36,8 +36,8 @@ tools:
 - {name: ask_agents, kind: orchestrate, agent: Q, planner: planner, uses: [one, two, cp__agent_orchestrate]}
 - {name: planner, kind: agent, auto: false, nats: {subject: agents.planner}}
 - {name: writer, kind: agent, auto: false, nats: {subject: agents.writer}}
-- {name: run_plan, kind: plan, agent: A}
-- {name: cp__agent_orchestrate, kind: orchestrate, agent: O}
+- {name: run_plan, kind: plan, agent: A, uses: [run_plan, cp__agent_orchestrate, one, two, ask, free, careful, hurried, ask_plan, ask_agents]}
+- {name: cp__agent_orchestrate, kind: orchestrate, agent: O, uses: [run_plan, cp__agent_orchestrate, one, two, ask, free, careful, hurried, ask_plan, ask_agents]}
 - {name: one, kind: go, auto: false, effect: unsafe, output: {type: object, properties: {id: {type: string}}}}
 - {name: two, kind: go, auto: false, effect: idempotent, output: {type: object, properties: {id: {type: string}}}}
 - {name: ask, kind: go, auto: false, effect: replay, output: {type: object, properties: {id: {type: string}}}}
