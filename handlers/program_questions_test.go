@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,5 +128,52 @@ tools:
 	for event, outcome := range open {
 		require.Contains(t, event, "#~approve/1")
 		require.Equal(t, "cancelled cancelled", outcome)
+	}
+}
+
+// wavers asks something else each time that it is entered.
+func wavers() toolFunc {
+	var runs atomic.Int32
+	return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		q := tools.Question{Name: "sure", Component: fmt.Sprintf("Card%d", runs.Add(1))}
+		if _, err := call.Host.Ask(ctx, q); err != nil {
+			return tools.Result{Value: []byte(`{"id":"ignored"}`)}, nil
+		}
+		return echo(ctx, call)
+	}
+}
+
+func TestStepThatAsksSomethingElseThanBeforeFailsAndNotItsTurn(t *testing.T) {
+	t.Parallel()
+	const text = "was asked before with other content"
+	for name, c := range map[string]struct {
+		agent, data, call string
+		code              events.Code
+		entered           []string
+	}{
+		"tolerated": {"O", `{"plan": {"steps": [{"id": "a", "on_error": "continue", "agent": {"agent_id": "ask"}}, {"id": "b", "agent": {"agent_id": "two"}}]}}`, "a", "", []string{"#b"}},
+		"in a group": {"O", `{"plan": {"steps": [{"id": "fan", "on_error": "continue", "parallel": {"steps": [{"agent_id": "ask"}, {"agent_id": "two"}]}},
+			{"id": "b", "agent": {"agent_id": "two"}}]}}`, "fan[0]", "", []string{"#b"}},
+		"halts": {"A", `{"type": "tool_calls", "calls": [{"tool_name": "ask"}, {"tool_name": "two"}]}`, "0", events.CodeToolError, nil},
+		"in a nested plan": {"O", `{"plan": {"steps": [{"id": "a", "on_error": "continue", "agent": {"agent_id": "cp__agent_orchestrate", "with": {"plan":
+			{"steps": [{"id": "in", "agent": {"agent_id": "ask"}}]}}}}, {"id": "b", "agent": {"agent_id": "two"}}]}}`, "a#in", "", []string{"#b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newProgramKit(t, map[string]toolFunc{"ask": wavers(), "two": echo})
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan(c.agent, c.data, 1)).Do)
+			require.Contains(t, k.names(), "p 0.park.1")
+			before := len(k.enteredCalls())
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.answers(2, "turn#"+c.call+"/sure", "yes").Message).Do)
+			step := k.stepResponses()[c.call]
+			require.NotNil(t, step)
+			require.Equal(t, events.CodeToolError, step.Code, "%v", step)
+			require.Contains(t, step.Content, text)
+			require.Equal(t, c.code, k.response().Code, "%v", k.response())
+			require.Equal(t, append([]string{"#" + c.call}, c.entered...), k.enteredCalls()[before:])
+			for _, outcome := range k.outcomes() {
+				require.NotEqual(t, "open", outcome)
+			}
+		})
 	}
 }

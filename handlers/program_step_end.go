@@ -26,6 +26,7 @@ func (p *programRun) stopped(s *step, out engine.Outcome) (program.End, error) {
 		}
 	case ends:
 		coded = &events.Error{Code: coded.Code, Msg: p.stoppedText(s, coded, out.Entered)}
+	case coded != nil && coded.Code != events.CodeStateCorrupt: // its host has ended the step, for what its tool does wrong
 	default:
 		return program.End{}, why
 	}

@@ -188,6 +188,9 @@ func (s *shared) mayPark() []idempotency.QuestionRef {
 	}
 	var open []idempotency.QuestionRef
 	for _, call := range s.calls {
+		if call.failed != nil { // it stops to wait now
+			return nil
+		}
 		later := call.parksLater()
 		if later > 0 {
 			w.timer.Reset(later)

@@ -35,8 +35,8 @@ func (h *host) Progress(ctx context.Context, p tools.Progress) error {
 	r.touch()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over != nil {
-		return r.over
+	if why := r.ended(); why != nil {
+		return why
 	}
 	r.progress.publish(r, event)
 	return nil

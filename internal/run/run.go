@@ -40,6 +40,8 @@ type Run struct {
 
 	// Guarded by mu.
 	closed    bool              // its tool has returned
+	failed    error             // of a step: why it has ended, while the other runs of the turn continue
+	told      error             // why the run is over, as a host has told its tool
 	busyNow   bool              // it counts as busy
 	host      *host             // of the current attempt
 	names     *idempotency.Kept // questions, surfaces and steps of all runs of the call, nil until they are needed
@@ -119,29 +121,62 @@ func (r *Run) Close() (hold idempotency.Hold, why error) {
 	return r.callHold(), why
 }
 
-// end ends all runs of the turn and their tools, unless they have ended, and returns why they have. The tool of a step that has
-// ended, and was abandoned, ends nothing.
+// end ends all runs of the turn and their tools, unless they have ended, and returns why they have. What only a step does wrong
+// ends its own run. The tool of a step that has ended, and was abandoned, ends nothing.
 func (r *Run) end(why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over == nil && r.closed {
+	switch {
+	case r.ended() != nil:
+	case r.closed:
 		return errRunOver
-	}
-	if r.over == nil {
+	case r != r.root && failsStep(why):
+		r.failed = why
+		r.stop(why)
+	default:
 		r.over = why
 		r.root.stop(why)
 	}
-	return r.over
+	return r.ended()
+}
+
+// ended returns why the run has ended before its tool has returned, nil if it has not. The tool gets this error. The mutex is held.
+func (r *Run) ended() error {
+	why := r.over
+	if why == nil {
+		why = r.failed
+	}
+	if why != nil && !r.closed {
+		r.told = why
+	}
+	return why
+}
+
+// failsStep reports whether what ends a run is the matter of its call: the turn is held, was not cancelled, and its records can be read.
+func failsStep(why error) bool {
+	coded, ok := errors.AsType[*events.Error](why)
+	return ok && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt
+}
+
+// Told returns why the run is over, if a host of it has told its tool, else nil. What the tool of a step returns after that does not
+// count.
+func (r *Run) Told() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
 }
 
 // refuses returns why a host refuses to do anything, nil while it does not.
 func (r *Run) refuses(h *host) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over == nil && (r.closed || r.host != h) {
+	if why := r.ended(); why != nil {
+		return why
+	}
+	if r.closed || r.host != h {
 		return errRunOver
 	}
-	return r.over
+	return nil
 }
 
 // do runs an operation of a host. What op reads and writes in the journal goes through [Run.persist]:
@@ -173,7 +208,7 @@ func (r *Run) usedNames() *idempotency.Kept {
 }
 
 // classify decides on an error of the journal. One of what can never be stored is returned to the tool. Any other
-// ends the run: a coded one ends the turn too, and after one that is not coded another run may have the turn.
+// ends the run: a coded one ends the turn or the step too, and after one that is not coded another run may have the turn.
 func (r *Run) classify(err error) error {
 	var coded *events.Error
 	switch {
