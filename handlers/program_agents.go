@@ -96,7 +96,7 @@ func (p *programRun) planned(ctx context.Context, ask *flow.Request) (*flow.Prog
 			if ok {
 				return program.End{}, refused
 			}
-			return p.promptFailed(ctx, s, err)
+			return p.promptFailed(s, err)
 		}
 		return p.end(s, engine.Outcome{Status: events.StatusOK, Success: true, Content: "The planner has replied.", Payload: result.Reply, Attempts: result.Asked})
 	})
@@ -149,10 +149,11 @@ func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (j
 	return out.Payload, nil
 }
 
-// promptFailed ends the call of an agent that has not replied, unless the call was stopped by anything but the time limit of the program.
-func (p *programRun) promptFailed(ctx context.Context, s *step, err error) (program.End, error) {
+// promptFailed ends the call of an agent that has not replied, also because the time of the program is over, unless its turn ends or
+// continues elsewhere.
+func (p *programRun) promptFailed(s *step, err error) (program.End, error) {
 	coded, ok := errors.AsType[*events.Error](err)
-	if !ok || ctx.Err() != nil && coded.Code != events.CodeTimeout {
+	if !ok || coded.Code == events.CodeCancelled || coded.Code == events.CodeStateCorrupt {
 		return program.End{}, err
 	}
 	p.h.logThrottled(p.turn.m, slog.LevelWarn, "an agent of a program has not replied; the response has the reason", "",
@@ -169,6 +170,8 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		return out, nil
 	case errors.Is(context.Cause(ctx), ErrDraining): // another worker has it answered
 		return out, ErrDraining
+	case out.Code == "" && events.CodeOf(context.Cause(ctx)) == events.CodeTimeout: // just after the calls
+		return p.unanswered(out, events.CodeTimeout, reason(context.Cause(ctx))), nil
 	case stopped:
 		return out, nil
 	}
@@ -180,6 +183,9 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 	s := p.newInternalCall(events.StepRespond, b)
 	s.args = map[string]any{"summary": p.summary}
 	if err := p.h.findTool(s.turn); err != nil {
+		if code := events.CodeOf(err); code != "" {
+			return p.unanswered(out, code, reason(err)), nil
+		}
 		return out, err
 	}
 	s.Effect = bindings.EffectNone
@@ -198,11 +204,11 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		reply, err := p.prompt(ctx, s, &request)
 		s.Hit(failpoint.AfterResponder)
 		if err != nil {
-			return p.promptFailed(ctx, s, err)
+			return p.promptFailed(s, err)
 		}
 		text, err := planner.Content(reply)
 		if err != nil {
-			return p.promptFailed(ctx, s, err)
+			return p.promptFailed(s, err)
 		}
 		return p.end(s, engine.Outcome{Status: events.StatusOK, Success: true, Content: events.Clip(text), Payload: events.JSONOf(map[string]string{"content": text}), Attempts: 1})
 	})
@@ -211,13 +217,20 @@ func (p *programRun) respond(ctx context.Context, out engine.Outcome) (engine.Ou
 		return out, err
 	case end.Success:
 		out.Content = end.Message
-	case !out.Success:
-		out.Content = events.Clip(p.fallback)
-	default:
-		out.Status, out.Success, out.Code = events.StatusError, false, events.Code(end.Code)
-		out.Content = events.Clip(out.Content + " Do not repeat the calls: their results are in the payload, and only the answer could not be written: " + end.Message)
+		return out, nil
 	}
-	return out, nil
+	return p.unanswered(out, events.Code(end.Code), end.Message), nil
+}
+
+// unanswered is the outcome of a program whose answer could not be written because of why.
+func (p *programRun) unanswered(out engine.Outcome, code events.Code, why string) engine.Outcome {
+	if !out.Success {
+		out.Content = events.Clip(p.fallback)
+		return out
+	}
+	out.Status, out.Success, out.Code = events.StatusError, false, code
+	out.Content = events.Clip(out.Content + " Do not repeat the calls: their results are in the payload, and only the answer could not be written: " + why)
+	return out
 }
 
 // written returns the plan as it was written: by a planner, which may have replied to an earlier owner of the turn, else as the turn

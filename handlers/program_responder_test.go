@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,5 +127,31 @@ tools:
 		require.Contains(t, r.Content, c.content, name)
 		payload, _ := r.Payload.(map[string]any)
 		require.Equal(t, c.status, payload["status"], name)
+	}
+}
+
+func TestResultsStayWhenTheTimeOfTheProgramIsOverBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		second  toolFunc
+		code    events.Code
+		content string
+	}{
+		"after a success": {echo, events.CodeTimeout, "The program has ended: 2 calls, all successful. Do not repeat the calls: their results are in the payload, " +
+			"and only the answer could not be written: the program took longer than 1s"},
+		"after a failure": {outOfPaper, events.CodeUserError, "Tool execution failed: two (s2): out of paper"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			enough := strings.Replace(programWorkflow, "timeout: 100ms", "timeout: 1s", 1) // for the calls
+			k := newProgramKitOf(t, enough, map[string]toolFunc{"one": echo, "two": c.second, "writer": nap(nil)})
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("T", twoStepsGiven, 1)).Do)
+			require.Equal(t, c.code, k.response().Code)
+			require.Equal(t, c.content, k.response().Content)
+			require.Len(t, k.list("steps"), 2)
+			require.Equal(t, events.CodeTimeout, k.stepResponses()["~respond"].Code)
+			names := k.names()
+			require.Equal(t, []string{"e respond.tool_response", "e 0.tool_response"}, names[len(names)-2:])
+		})
 	}
 }
