@@ -176,6 +176,10 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 			"and it is not run again.", r.ToolName, t.blocked)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
+	case code == events.CodeCancelled && t.cancelled != "":
+		r.Content = t.cancelled
+	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1) && nothingCalled(d.Turn):
+		r.Content = cancelledBeforeCalls
 	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1):
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s waited for a person: what it did before it asked may have happened, and nothing after it.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):

@@ -104,6 +104,9 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	if stopped == nil && p.nothingOpen(out) {
 		t.closes = false
 	}
+	if stopped != nil {
+		t.cancelled = p.cancelledText()
+	}
 	return h.endProgram(t, d, out, stopped)
 }
 

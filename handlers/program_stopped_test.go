@@ -50,8 +50,9 @@ func (k *programKit) list(name string) []any {
 }
 
 const (
-	race = `{"plan": {"steps": [{"id": "race", "parallel": {"merge_strategy": "first_success", "max_concurrency": %d, "steps": [{"agent_id": "one"}, {"agent_id": "two", "with": {"id": "x"}}]}}]}}`
-	fan  = `{"plan": {"steps": [{"id": "fan", "parallel": {"steps": [{"agent_id": "one"}, {"agent_id": "two"}]}}]}}`
+	race     = `{"plan": {"steps": [{"id": "race", "parallel": {"merge_strategy": "first_success", "max_concurrency": %d, "steps": [{"agent_id": "one"}, {"agent_id": "two", "with": {"id": "x"}}]}}]}}`
+	fanOfOne = `{"plan": {"steps": [{"id": "fan", "parallel": {"steps": [{"agent_id": "one"}, {"agent_id": "one"}]}}]}}`
+	fan      = `{"plan": {"steps": [{"id": "fan", "parallel": {"steps": [{"agent_id": "one"}, {"agent_id": "two"}]}}]}}`
 )
 
 func TestCancelledProgramStatesWhichToolsRanAndTheReason(t *testing.T) {
@@ -66,6 +67,10 @@ func TestCancelledProgramStatesWhichToolsRanAndTheReason(t *testing.T) {
 		"calls of a group": {"O", fan, "The turn was cancelled while tools one, two ran: their effects may or may not have happened. Reason: changed my mind", 2, map[string]string{
 			"fan[0]": "The turn was cancelled while tool one ran: " + mayHave, "fan[1]": "The turn was cancelled while tool two ran: " + mayHave,
 		}},
+		"one tool twice": {
+			"O", fanOfOne, "The turn was cancelled while tool one ran: " + mayHave, 2,
+			map[string]string{"fan[1]": "The turn was cancelled while tool one ran: " + mayHave},
+		},
 		"call of a nested plan": {
 			"A", `{"type": "tool_calls", "calls": [{"tool_name": "run_plan", "arguments": {"plan": ` + twoCalls + `}}]}`, "The turn was cancelled while tool one ran: " + mayHave, 1,
 			map[string]string{"0": "The turn was cancelled while tool one ran: " + mayHave, "0#0": "The turn was cancelled while tool one ran: " + mayHave},
@@ -177,4 +182,44 @@ func TestProgramThatAPersonRejectsIsCancelledWithTheReason(t *testing.T) {
 	require.Equal(t, events.CodeCancelled, k.response().Code)
 	require.Equal(t, "The program was not approved: too dear", k.response().Content)
 	require.Empty(t, k.enteredCalls())
+}
+
+func TestTurnThatIsCancelledWhileNoneOfItsCallsRunsDoesNotStateThatItsToolRan(t *testing.T) {
+	t.Parallel()
+	const before = "The turn was cancelled before a call of its program started: none ran. Reason: changed my mind"
+	for agent, content := range map[string]string{
+		"planner": before,
+		"writer":  "The turn was cancelled after the calls of its program had ended, while the answer for the user was written. Reason: changed my mind",
+	} {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			entered := make(chan struct{}, 1)
+			plans := &scriptedAgent{replies: []string{twoCalls}}
+			funcs := map[string]toolFunc{"one": echo, "two": echo, "planner": plans.reply, "writer": echo}
+			funcs[agent] = nap(entered)
+			k := newProgramKit(t, funcs)
+			over := make(chan inbound.Disposition, 1)
+			m := k.plan("P", askForPlan, 1)
+			go func() { over <- k.Handle(t.Context(), m) }()
+			<-entered
+			body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Reason: "changed my mind"}, time.Now())
+			require.NoError(t, err)
+			k.HandleCancelCopy(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
+			k.CancelSeen(subjects.TurnKey("app", "chat", "", "turn"))
+			require.Equal(t, inbound.Ack, (<-over).Do)
+			require.Equal(t, events.CodeCancelled, k.response().Code)
+			require.Equal(t, content, k.response().Content)
+		})
+	}
+}
+
+func TestTurnThatIsCancelledWhileItWaitsForApprovalStatesThatNothingRan(t *testing.T) {
+	t.Parallel()
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": echo})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("C", twoCalls, 1)).Do)
+	require.Contains(t, k.names(), "p 0.park.1")
+	body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF"}, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+	require.Equal(t, "The turn was cancelled before a call of its program started: none ran.", k.response().Content)
 }

@@ -21,7 +21,8 @@ func (p *programRun) endedText(why *events.Error) string {
 	names := slices.Clone(p.stoppedTools)
 	p.mu.Unlock()
 	slices.Sort(names)
-	tools, text := strings.Join(slices.Compact(names), ", "), why.Msg
+	names = slices.Compact(names) // a tool may have run several times
+	tools, text := strings.Join(names, ", "), why.Msg
 	switch isCancel := why.Code == events.CodeCancelled && why.Op != opApprove; {
 	case isCancel && tools == "":
 		text = "The turn was cancelled while none of its calls ran."
@@ -35,6 +36,25 @@ func (p *programRun) endedText(why *events.Error) string {
 		return text
 	}
 	return events.Clip(text + p.reasonOf(why))
+}
+
+// Texts of a turn that is cancelled while none of its calls runs.
+const (
+	cancelledBeforeCalls = "The turn was cancelled before a call of its program started: none ran."
+	cancelledAfterCalls  = "The turn was cancelled after the calls of its program had ended, while the answer for the user was written."
+)
+
+// cancelledText is the text of a turn whose program has no outcome because it was cancelled.
+func (p *programRun) cancelledText() string {
+	if p.runner == nil {
+		return cancelledBeforeCalls
+	}
+	return cancelledAfterCalls
+}
+
+// nothingCalled reports whether a turn of a program waited for a person before its first call: for its approval, or an agent that plans.
+func nothingCalled(t *idempotency.Turn) bool {
+	return ofProgram(t) && !slices.ContainsFunc(t.Steps(), func(c *idempotency.Call) bool { return isStep(c.Key) && c.Called != nil })
 }
 
 // stoppedText is the text of a step whose tool was stopped because of why, and notes the tool if the whole program is.
