@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -138,6 +139,15 @@ nothing was published: without --dry-run this runs
 	require.NotZero(t, r.Message)
 	require.True(t, p.await(t, "turn~retry1").Success)
 	require.Equal(t, []string{"find", "charge", "charge", "find"}, p.calls(), "the first call is not entered again")
+
+	require.Contains(t, ok(t, p.Server, "show", "c", "turn"), "retried as  turn~retry1\n")
+	retried := ok(t, p.Server, "show", "c", "turn~retry1")
+	require.Contains(t, retried, "retry of  turn\n")
+	require.Regexp(t, `0 +find +copied +from turn#0\n`, retried)
+	require.Contains(t, ok(t, p.Server, "show", "c", "turn~retry1#0"), "step 0 was copied, its call and result are in the turn that has run it: turnctl show c 'turn#0' --payload\n")
+	l := decode[turnReport](t, p.Server, "show", "c", "turn~retry1")
+	require.Equal(t, query.StepCopied, l.Steps[0].State)
+	require.True(t, l.Steps[0].Success)
 
 	require.Contains(t, ok(t, p.Server, "retry", "c", "turn"), "it has ended (success): turnctl show c 'turn~retry1'")
 	require.Len(t, p.calls(), 4, "the same retry is one turn")

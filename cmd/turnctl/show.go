@@ -135,11 +135,33 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 	for _, k := range reuses {
 		l.Reuses = append(l.Reuses, k.String())
 	}
+	if err := s.readRetryOf(ctx, l); err != nil {
+		return nil, err
+	}
 	if l.State == query.Running {
 		l.LeaseMessage = lease
 	}
 	l.Meaning = l.meaning()
 	return l, nil
+}
+
+// readRetryOf notes the retry of a program that has failed, if it has the usual key.
+func (s *server) readRetryOf(ctx context.Context, l *turnReport) error {
+	if l.State != query.Ended || l.Effect != string(events.EffectProgram) || l.Response != nil && l.Response.Success {
+		return nil
+	}
+	id := events.TurnID{App: l.App, Chat: l.Chat, Run: l.Run, Turn: events.RetryKey(l.Turn)}
+	claim, err := s.journal.Last(ctx, keyOfTurn(id).Public(events.RecordCall))
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	if e, err := events.ReadCall(claim.Data); err == nil && e.ResumeOf == l.Turn {
+		l.RetriedAs = id.Turn
+	}
+	return nil
 }
 
 // leaseMessage reports whether the message of a lease is still in its stream.

@@ -19,9 +19,10 @@ import (
 type stepFact struct {
 	api.Step
 
-	Merge     string       `json:"merge,omitempty"` // of a group
-	Needs     []string     `json:"needs,omitempty"` // calls that its arguments refer to
-	Owner     string       `json:"owner,omitempty"` // the worker that has called it, and its epoch
+	From      string       `json:"copied_from,omitempty"` // of a step that a retry has copied: tool_call_id of the call that has run
+	Merge     string       `json:"merge,omitempty"`       // of a group
+	Needs     []string     `json:"needs,omitempty"`       // calls that its arguments refer to
+	Owner     string       `json:"owner,omitempty"`       // the worker that has called it, and its epoch
 	Epoch     int          `json:"epoch,omitempty"`
 	Arguments *callFacts   `json:"arguments,omitempty"`
 	Response  *answerFacts `json:"response,omitempty"`
@@ -35,7 +36,7 @@ func newSteps(steps []query.ProgramStep, payload bool) []stepFact {
 	facts := make([]stepFact, 0, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		f := stepFact{Step: s.Step, Merge: s.Merge, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
+		f := stepFact{Step: s.Step, From: s.From, Merge: s.Merge, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
 		if c := s.Record; c != nil && c.Called != nil {
 			f.Owner, f.Epoch = c.Called.Meta.Owner, c.Called.Meta.Epoch
 			if e, err := events.ReadCall(c.Called.Data); err == nil {
@@ -122,6 +123,12 @@ func (s *stepFact) stateText() string {
 // stepDetails names what a step waits for, or why it has failed.
 func (l *turnReport) stepDetails(s *stepFact) string {
 	var parts []string
+	if s.From != "" {
+		parts = append(parts, "from "+clean(s.From, maxCallID))
+		if !s.Success {
+			parts = append(parts, clean(string(s.Code), 40))
+		}
+	}
 	for _, open := range s.OpenQuestions {
 		text := "waits for the answer to " + clean(open, maxCallID)
 		if i := slices.IndexFunc(l.Questions, func(q question) bool { return q.ToolCallID == open }); i >= 0 && l.Questions[i].User != "" {
@@ -132,7 +139,7 @@ func (l *turnReport) stepDetails(s *stepFact) string {
 	if r := s.Response; r != nil && !s.Success {
 		text := clean(string(s.Code), 40)
 		if r.Content != "" {
-			text = strings.TrimPrefix(text+": "+clean(r.Content, 300), ": ")
+			text = strings.TrimPrefix(text+": "+clean(strings.Join(strings.Fields(r.Content), " "), 300), ": ")
 		}
 		parts = append(parts, text)
 	}

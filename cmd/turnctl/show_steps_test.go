@@ -160,3 +160,10 @@ func TestQuestionsExpireEndsTheTimeOfAQuestionOfAStep(t *testing.T) {
 	require.Equal(t, api.Expired, l.Questions[0].State)
 	require.Equal(t, "expired", string(l.Steps[2].Code))
 }
+
+func TestShowPrintsTheLinesOfAContent(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	contentText(&text, "Hotels:\n- Roma\n  - \x1b[31m4 stars\n\nDone.\n")
+	require.Equal(t, "  Hotels:\n  - Roma\n    - \\x1b[31m4 stars\n\n  Done.\n", text.String())
+}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/query"
 )
@@ -90,6 +92,8 @@ func (l *turnReport) facts() [][]string {
 			rows = append(rows, []string{name, clean(value, 120)})
 		}
 	}
+	add("retry of", l.RetryOf)
+	add("retried as", l.RetriedAs)
 	add("workflow", l.Workflow)
 	add("agent", l.Agent)
 	add("tool", l.Tool)
@@ -161,6 +165,10 @@ func (r *recordFact) details() string {
 
 func (l *turnReport) callText(w io.Writer) {
 	of, call, _ := l.shown()
+	if step := findStep(l.Steps, l.Step); step != nil && step.From != "" {
+		fmt.Fprintf(w, "\nstep %s was copied, its call and result are in the turn that has run it: turnctl show %s %s%s --payload\n",
+			clean(l.Step, events.MaxStepBytes), argument(l.Chat), cli.ShellWord(clean(step.From, maxCallID)), l.place())
+	}
 	if call == nil {
 		return
 	}
@@ -210,13 +218,44 @@ func (l *turnReport) responseText(w io.Writer) {
 	fmt.Fprintf(w, ", %s, tool %d ms, %s to end %.1f ms, payload of %s%s\n",
 		plural.Of(r.Attempts, "attempt"), r.DurationMS, since, r.TotalMS, plural.Of(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
 	if r.Content != "" {
-		fmt.Fprintln(w, wrap(clean(r.Content, 400), 2))
+		contentText(w, r.Content)
 	}
 	if len(r.ContextKeys) > 0 {
 		fmt.Fprintln(w, wrap("context variables changed: "+clean(strings.Join(r.ContextKeys, ", "), 400), 2))
 	}
 	valueText(w, r.Payload)
 	l.fetchText(w, r.Payload, r.PayloadBlob)
+}
+
+// place returns the flags that lead to other turns of the same app and run.
+func (l *turnReport) place() string {
+	flags := ""
+	if l.App != events.DefaultApp {
+		flags += " --app " + argument(l.App)
+	}
+	if l.Run != "" {
+		flags += " --run " + argument(l.Run)
+	}
+	return flags
+}
+
+// contentText prints a text in its lines, indented and safe for a terminal; of a long one the beginning.
+func contentText(w io.Writer, text string) {
+	const longest, lines = 4000, 60
+	shown := []rune(text)
+	if len(shown) > longest {
+		shown = append(shown[:longest], '…')
+	}
+	n := 0
+	for line := range strings.SplitSeq(strings.TrimRight(string(shown), "\n"), "\n") {
+		if n++; n > lines {
+			fmt.Fprintln(w, "  …")
+			return
+		}
+		line = strings.TrimSuffix(line, "\r")
+		indent := min(len(line)-len(strings.TrimLeft(line, " ")), 20)
+		fmt.Fprintln(w, wrap(clean(line, longest), 2+indent))
+	}
 }
 
 func inBlob(name string) string {

@@ -48,7 +48,9 @@ type turnReport struct {
 	Binding      string          `json:"binding,omitempty"`       // digest of the manifests that bound the tool
 	Fingerprint  string          `json:"fingerprint,omitempty"`
 	Trace        string          `json:"traceparent,omitempty"`
-	Reuses       []string        `json:"reuses,omitempty"` // keys of turns that reused its turn key with other data
+	Reuses       []string        `json:"reuses,omitempty"`     // keys of turns that reused its turn key with other data
+	RetryOf      string          `json:"retry_of,omitempty"`   // of a retry: the turn that it retries
+	RetriedAs    string          `json:"retried_as,omitempty"` // the first retry of the turn, under its usual key
 	Call         *callFacts      `json:"call"`
 	Steps        []stepFact      `json:"steps,omitempty"`     // of a program, in its order
 	Step         string          `json:"step,omitempty"`      // the one whose id was given
@@ -177,6 +179,7 @@ func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool
 	}
 	l.identify(call.AppID, call.ChatID, call.RunID, call.Turn)
 	l.Workflow, l.Agent, l.Tool, l.ToolCallID = call.WorkflowName, call.Agent, call.ToolName, call.ToolCallID
+	l.RetryOf = call.ResumeOf
 	l.Call = newCallFacts(&call, payload)
 }
 

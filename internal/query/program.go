@@ -15,12 +15,14 @@ import (
 const (
 	StepPending api.StepState = "pending"
 	StepSkipped api.StepState = "skipped" // and the turn has ended
+	StepCopied  api.StepState = "copied"  // in a retry: it keeps the end that it had in an earlier turn
 )
 
 // ProgramStep is a step of a program: a call, or a group of calls that run at the same time.
 type ProgramStep struct {
 	api.Step                   // of a group: its id and state
 	Record   *idempotency.Call // nil for a group, and a step that was not called
+	From     string            // of a copied step: tool_call_id of the call that has run
 	Needs    []string          // calls that its arguments refer to
 	Merge    string            // of a group: how its value is made, "" for a call
 	Steps    []ProgramStep     // the calls of a group, or of the program that the step runs
@@ -82,6 +84,9 @@ func (p *programTree) planned(plan *events.PlanPayload, prefix string, depth int
 	for i := range plan.Steps {
 		step := p.step(prefix+plan.Steps[i].Call, depth)
 		step.Tool, step.Needs = plan.Steps[i].ToolName, plan.Steps[i].Needs
+		if copied := plan.Steps[i].Copied; copied != nil && step.Record == nil {
+			step.State, step.From, step.Success, step.Code = StepCopied, copied.From, copied.Success, copied.Code
+		}
 		g, inGroup := groupOf[plan.Steps[i].Call]
 		if !inGroup {
 			steps = append(steps, step)
@@ -130,11 +135,11 @@ func stateOfGroup(calls []ProgramStep) api.StepState {
 			return state
 		}
 	}
-	ended := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == api.StepEnded })
+	ended := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == api.StepEnded || s.State == StepCopied })
 	switch pending := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == StepPending }); {
 	case pending && ended: // the next call of it is about to start
 		return api.StepRunning
-	case ended:
+	case ended && slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State != StepCopied }):
 		return api.StepEnded
 	}
 	return calls[0].State
