@@ -4,20 +4,20 @@ package mutants
 func programs() []Fault {
 	return []Fault{
 		{
-			Name: "reenter", Breaks: "enters a step again that an earlier owner has called and not ended, whatever its effect",
+			Name: "reenter_unsafe_step", Breaks: "enters a step again that an earlier owner has called and not ended, whatever its effect",
 			Edits: []Edit{{
 				File: "idempotency/program.go",
 				From: `again := reenterable(h.Effect)`,
-				To:   `again := reenterable(h.Effect) || planted("reenter")`,
+				To:   `again := reenterable(h.Effect) || planted("reenter_unsafe_step")`,
 			}},
 			CaughtBy: []string{Sim},
 		},
 		{
-			Name: "pipeline", Breaks: "sends the response of a step and continues without its acknowledgement",
+			Name: "pipelined_response", Breaks: "sends the response of a step and continues without its acknowledgement",
 			Edits: []Edit{{
 				File: "idempotency/program.go",
 				From: `r, own, err := j.createPublic(ctx, h, events.RecordResponse, event)`,
-				To:   `if planted("pipeline") { return j.sendResponse(ctx, h, event), nil }; r, own, err := j.createPublic(ctx, h, events.RecordResponse, event)`,
+				To:   `if planted("pipelined_response") { return j.sendResponse(ctx, h, event), nil }; r, own, err := j.createPublic(ctx, h, events.RecordResponse, event)`,
 			}},
 			CaughtBy: []string{Sim},
 		},
