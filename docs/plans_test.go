@@ -3,6 +3,7 @@ package docs_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,12 +75,32 @@ func requirePayload(t *testing.T, shown block, payload map[string]any) {
 	require.JSONEq(t, untimed(t, shown.text), untimed(t, string(got)), "line %d, got %s", shown.line, got)
 }
 
+// requireEventRuns publishes the event that a page shows, with the first command that it shows, and requires the output there.
+func requireEventRuns(t *testing.T, s *oneturntest.Server, page string) {
+	t.Helper()
+	event := fenced(t, page, "jsonl")
+	require.Len(t, event, 1, page)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "turns.jsonl"), []byte(event[0].text), 0o600))
+	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, page, "sh")[0].text), "publisher ")
+	require.True(t, ok, page)
+	out, code := output(t, command(t, dir, "publisher", append(strings.Fields(line), "--nats", s.URL())...))
+	require.Zero(t, code, out)
+	for _, part := range strings.Split(fenced(t, page, "text")[0].text, "…") {
+		at := strings.Index(out, part)
+		require.GreaterOrEqual(t, at, 0, "%s shows %q, the command prints %s", page, part, out)
+		out = out[at+len(part):]
+	}
+	require.Empty(t, out, page)
+}
+
 func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	c := serveOn(t, s, oneturn.Config{Workflows: folderOf(t, "plans.md")})
 	shown := fenced(t, "plans.md", "json")
 	require.Len(t, shown, 8)
+	requireEventRuns(t, s, "plans.md")
 	r, payload := runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "bad"}, Workflow: "Trip", Agent: "Assistant"}, shown[1].text)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	feedback := fenced(t, "plans.md", "")
@@ -91,11 +112,11 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	require.Equal(t, events.CodeUserError, r.Code)
 	requirePayload(t, shown[3], payload)
 
-	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, "plans.md", "sh")[1].text), "turnctl ")
+	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, "plans.md", "sh")[2].text), "turnctl ")
 	require.True(t, ok)
 	out, code := output(t, command(t, t.TempDir(), "turnctl", append(strings.Fields(line), "--nats", s.URL())...))
 	require.Zero(t, code, out)
-	require.Equal(t, fenced(t, "plans.md", "text")[0].text, out)
+	require.Equal(t, fenced(t, "plans.md", "text")[1].text, out)
 	retried, err := c.Retry(t.Context(), &oneturn.Retry{TurnID: r.TurnID})
 	require.NoError(t, err)
 	r, err = c.Await(t.Context(), retried.TurnID)
@@ -168,7 +189,9 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 
 func TestOrchestrationsOfThePageEndAsItShows(t *testing.T) {
 	t.Parallel()
-	c := serve(t, oneturn.Config{Workflows: folderOf(t, "orchestrations.md")})
+	s := oneturntest.NewServer(t)
+	c := serveOn(t, s, oneturn.Config{Workflows: folderOf(t, "orchestrations.md")})
+	requireEventRuns(t, s, "orchestrations.md")
 	shown := fenced(t, "orchestrations.md", "json")
 	require.Len(t, shown, 2)
 	feedback := fenced(t, "orchestrations.md", "")

@@ -44,7 +44,8 @@ run. Workflow, agent, user and data stay the same. A program is a turn of a tool
 orchestrate; it must have failed or been cancelled.
 
 The new turn has the key of the turn and "~retry1", of a retry the next number, so a retry that is given
-twice, or by two people, is one turn. --as sets another key.
+twice, or by two people, is one turn. A retry that a worker refused keeps its key: given again, the
+command takes the next number. --as sets another key, which no turn has yet.
 
 A call whose effect may have happened, because its worker died or it was cancelled or timed out, runs
 again only if --rerun names it, unless its tool is idempotent or has no effect: find out first whether it
@@ -97,7 +98,7 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 	}
 	id, existed, err := retry.Key(of, want.key, read)
 	if err != nil {
-		return nil, fmt.Errorf("retry: %s: use --as", clean(messageOf(err), longestText))
+		return nil, fmt.Errorf("retry: %s", clean(messageOf(err), longestText))
 	}
 	outline := past.Outline(nil)
 	r := &retryReport{

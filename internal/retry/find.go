@@ -44,11 +44,11 @@ func Key(of events.TurnID, key string, read func(events.TurnID) (*Past, error)) 
 		case past.Claim == nil:
 			return id, false, nil
 		case past.Claim.ResumeOf != of.Turn:
-			return id, false, refusal(fmt.Sprintf("the key %q belongs to another turn: choose another one for the retry", id.Turn))
+			return id, false, refusal(fmt.Sprintf("the key %q belongs to another turn: choose a key that no turn has", id.Turn))
 		case !refused:
 			return id, true, nil
 		case key != "":
-			return id, false, refusal(fmt.Sprintf("the key %q belongs to a retry that was refused: choose another one for the retry", id.Turn))
+			return id, false, refusal(fmt.Sprintf("the key %q belongs to a retry that was refused, and a turn key is never used twice: choose a key that no turn has", id.Turn))
 		}
 		id.Turn = events.RetryKey(id.Turn)
 	}
