@@ -163,6 +163,18 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 	return unfilled, uncertain
 }
 
+// Unplaced lists the fields that the tool's input always has and no parameter of its Python function takes: whatever is
+// given for them never reaches the input's check.
+func (b *Binding) Unplaced() []string {
+	if b.Input == nil || b.Kind != KindPython || b.SignatureUnknown || b.parameters.rest || b.parameters.runtime {
+		return nil
+	}
+	optional := b.Input.Optional()
+	return slices.DeleteFunc(b.Input.Fields(), func(f string) bool {
+		return f == contextParameter || slices.Contains(optional, f) || b.parameters.match(f) != ""
+	})
+}
+
 // Args maps checked data to the tool's arguments, and reports whether that is another map than data.
 //
 // Of what the model wrote, only fields that the model declares count unconditionally. A key that it

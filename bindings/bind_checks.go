@@ -129,6 +129,7 @@ func (b *binder) checkCache(t *toolEntry, effect Effect) {
 // bad_args.
 func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if bound.Model == nil {
+		b.checkInput(t, bound)
 		return
 	}
 	if unclear := bound.unclear; len(unclear) > 0 {
@@ -138,23 +139,48 @@ func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 		b.infof(t.at, "kwargs_empty", "name parameters for them, or declare the tool in oneturn.yaml, where **kwargs gets them",
 			"no parameter of tool %s takes %s of model %s: as in MozaiksAI, **kwargs next to named parameters stays empty", t.name, fieldsOf(spilled), bound.ModelName)
 	}
-	unfilled, uncertain := bound.parameters.gaps(bound.declared.fields, bound.Model.Optional())
+	b.checkGaps(t, bound, bound.declared.fields, bound.Model.Optional(), "model "+bound.ModelName)
+}
+
+// checkInput is [binder.checkParameters] for a tool without a model, whose manifest declares its input.
+func (b *binder) checkInput(t *toolEntry, bound *Binding) {
+	if bound.Input == nil || t.inferInput || len(bound.Input.Fields()) == 0 {
+		return
+	}
+	b.checkGaps(t, bound, bound.Input.Fields(), bound.Input.Optional(), "the input")
+	if lost := bound.Unplaced(); len(lost) > 0 {
+		fix, it := "name a parameter of the function "+lost[0], "it"
+		if len(lost) > 1 {
+			fix, it = "name parameters of the function "+together(lost), "them"
+		}
+		b.warnf(t.at, "field_without_parameter", fix+", or make "+it+" optional without a default",
+			"no parameter of function %s takes %s, which the input of tool %s requires: each call ends as bad_args", t.function, fieldsOf(lost), t.name)
+	}
+}
+
+// checkGaps warns of parameters that fields, listed by a schema, do not fill or not always.
+func (b *binder) checkGaps(t *toolEntry, bound *Binding, fields, optional []string, schema string) {
+	unfilled, uncertain := bound.parameters.gaps(fields, optional)
+	to := "the model"
+	if bound.Model == nil {
+		to = "the input"
+	}
 	if len(unfilled) > 0 {
 		have, it := "has", "it"
 		if len(unfilled) > 1 {
 			have, it = "have", "them"
 		}
-		b.warnf(t.at, "parameter_unfilled", "add a field for "+it+" to the model, or a default to the function",
-			"%s of tool %s %s no default and model %s has no field for %s", parametersOf(unfilled), t.name, have, bound.ModelName, it)
+		b.warnf(t.at, "parameter_unfilled", "add a field for "+it+" to "+to+", or a default to the function",
+			"%s of tool %s %s no default and %s has no field for %s", parametersOf(unfilled), t.name, have, schema, it)
 	}
 	if len(uncertain) > 0 {
 		have, field := "has", "its field"
 		if len(uncertain) > 1 {
 			have, field = "have", "their fields"
 		}
-		b.warnf(t.at, "parameter_uncertain", "add a default to the function, or make "+field+" required or give a default in the model",
-			"%s of tool %s %s no default, but %s of model %s may be missing: such a call ends as bad_args",
-			parametersOf(uncertain), t.name, have, field, bound.ModelName)
+		b.warnf(t.at, "parameter_uncertain", "add a default to the function, or make "+field+" required or give a default in "+to,
+			"%s of tool %s %s no default, but %s of %s may be missing: such a call ends as bad_args",
+			parametersOf(uncertain), t.name, have, field, schema)
 	}
 }
 

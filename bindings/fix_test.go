@@ -104,6 +104,20 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 			"W/oneturn.yaml:1: warning: parameter y of tool a has no default, but its field of model a may be missing: such a call ends as bad_args [parameter_uncertain]: " +
 				"add a default to the function, or make its field required or give a default in the model",
 		},
+		"parameters that the input does not fill": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A], file: t.py, input: {type: object, required: [size], properties: {size: {type: integer}}}}]\n-- W/t.py --\ndef a(sizee): pass\n",
+			"W/oneturn.yaml:1: warning: parameter sizee of tool a has no default and the input has no field for it [parameter_unfilled]: add a field for it to the input, or a default to the function",
+		},
+		"fields of the input without parameter": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A], file: t.py, input: {type: object, required: [size, to], properties: {size: {type: integer}, to: {}, note: {}}}}]\n-- W/t.py --\ndef a(sizee=1): pass\n",
+			"W/oneturn.yaml:1: warning: no parameter of function a takes fields size and to, which the input of tool a requires: each call ends as bad_args [field_without_parameter]: " +
+				"name parameters of the function size and to, or make them optional without a default",
+		},
+		"parameters that not every input fills": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A], file: t.py, input: {type: object, properties: {size: {type: integer}}}}]\n-- W/t.py --\ndef a(size, context_variables, chat_id): pass\n",
+			"W/oneturn.yaml:1: warning: parameter size of tool a has no default, but its field of the input may be missing: such a call ends as bad_args [parameter_uncertain]: " +
+				"add a default to the function, or make its field required or give a default in the input",
+		},
 		"several errors of a model": {
 			"-- W/oneturn.yaml --\nmodels:\n  M:\n    type: object\n    properties:\n      x: {type: strng}\n      y:\n        type: string\n        minLength: two\n",
 			"W/oneturn.yaml:5: error: model M cannot be used: `type` is \"strng\", which is not a type of JSON Schema (\"/properties/x/type\") [bad_model]: did you mean \"string\"? Types are null, boolean, integer, number, string, array, object\n" +

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -94,7 +96,7 @@ func (p *pipeline) checkArgs() bool {
 		conformed, changed, violations := p.inv.Tool.Input.Conform(args)
 		if len(violations) > 0 {
 			err := &events.Error{
-				Code: events.CodeBadArgs, Msg: model.Reason(violations), Err: &model.Refused{Model: p.call.Name, Violations: violations},
+				Code: events.CodeBadArgs, Msg: model.Reason(violations) + p.withoutParameter(violations[0]), Err: &model.Refused{Model: p.call.Name, Violations: violations},
 			}
 			p.traceError("args.parse.fail", err)
 			return p.fail(err)
@@ -107,6 +109,15 @@ func (p *pipeline) checkArgs() bool {
 	}
 	p.traceKeys()
 	return true
+}
+
+// withoutParameter explains why an argument is missing that has no parameter: it may well have been given.
+func (p *pipeline) withoutParameter(v model.Violation) string {
+	name := strings.TrimPrefix(v.Path, "/")
+	if v.Rule != model.RuleRequired || !slices.Contains(p.inv.Tool.Unplaced, name) {
+		return ""
+	}
+	return " The function has no parameter " + name + ", so what is given for it does not reach it."
 }
 
 // cached looks whether there is a result already, and ends the call with it.

@@ -205,7 +205,7 @@ func TestErrorForInvalidArgumentsNamesAllViolations(t *testing.T) {
 	t.Parallel()
 	l := inLab(t, echo).schema(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["b"]}`)
 	o := l.run(`{"a":"secret value"}`)
-	require.Equal(t, "The arguments do not fit tool t: bad_int:a", o.Content)
+	require.Equal(t, "The arguments do not fit tool t: /a: expected integer, got string (and 1 more)", o.Content)
 	var payload struct {
 		Message  string            `json:"message"`
 		Errors   []model.Violation `json:"errors"`
@@ -216,6 +216,14 @@ func TestErrorForInvalidArgumentsNamesAllViolations(t *testing.T) {
 	require.Len(t, payload.Errors, 2)
 	require.Contains(t, payload.Feedback, "/b: is missing")
 	require.NotContains(t, string(o.Payload), "secret value")
+}
+
+func TestErrorNamesTheParameterThatAFunctionLacks(t *testing.T) {
+	t.Parallel()
+	l := inLab(t, echo).schema(`{"type":"object","properties":{"size":{"type":"integer"}},"required":["size"]}`)
+	l.tool.Unplaced = []string{"size"}
+	require.Equal(t, "The arguments do not fit tool t: /size: is missing; expected integer. The function has no parameter size, so what is given for it does not reach it.",
+		l.run(`{}`).Content)
 }
 
 func TestArgumentsOfACallAreCheckedWithoutChangingThem(t *testing.T) {

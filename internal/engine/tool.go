@@ -22,6 +22,7 @@ type Tool struct {
 
 	Invoker     tools.Invoker
 	Input       *model.Model // completes, coerces and checks the arguments; nil takes any
+	Unplaced    []string     // fields of the input that no parameter of the tool takes, so that they are always missing
 	Output      *model.Value // checks the result; nil takes any
 	MaxAttempts int          // of a tool that fails with a retryable error; 0 = 1
 	Timeout     time.Duration

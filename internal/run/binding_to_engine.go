@@ -15,7 +15,7 @@ import (
 // is part of their cache key.
 func Tool(b *bindings.Binding, invoker tools.Invoker, effect bindings.Effect, version string) engine.Tool {
 	t := engine.Tool{
-		Invoker: invoker, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
+		Invoker: invoker, Input: b.Input, Output: b.Output, Unplaced: b.Unplaced(), MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
 	}
 	if effect == bindings.EffectNone && b.Cache.TTL > 0 {
 		t.Cache, t.Version, t.ID = b.Cache, b.Digest+" "+version, toolID(b)
