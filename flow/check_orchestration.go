@@ -128,25 +128,44 @@ func (u *agentUses) uses(use use) {
 			"and \\{{ for braces that are text", u.call.ID, clip(use.text))
 		return
 	}
+	_, whole := use.template.whole()
 	for _, f := range use.template {
-		if f.path != nil && !u.c.full() {
-			u.check(f.path, at)
+		if f.path == nil || u.c.full() {
+			continue
+		}
+		if source := u.check(f.path, at); whole {
+			u.compareTypes(use, source, at)
 		}
 	}
 }
 
+// compareTypes refuses a reference that is the whole argument, and so keeps its type, if that type never fits.
+func (u *agentUses) compareTypes(use use, source typeSet, at string) {
+	tool, _ := u.c.tools.Find(u.call.Tool)
+	target := u.c.argumentTypes(&tool, use.path)
+	if source&target != 0 || source == 0 || target == 0 {
+		return
+	}
+	fix := ""
+	if target&typeString != 0 {
+		fix = ". A reference that is the whole text keeps its type; with text around it, as in \"Value: {{ … }}\", it becomes text"
+	}
+	u.c.addf(u.s.order, at, RuleTypeMismatch, "step %s: %q is %s, and argument %s of agent %s has to be %s%s", u.call.ID, clip(use.text),
+		strings.Join(source.names(), " or "), joinPath(use.path), tool.Name, strings.Join(target.names(), " or "), fix)
+}
+
 // check checks one reference: its name has to be known, its fields to be declared where the agent
-// declares an output.
-func (u *agentUses) check(path []string, at string) {
+// declares an output. It returns the types that the value may have, 0 if they are not known.
+func (u *agentUses) check(path []string, at string) typeSet {
 	name, isResult, rest, ok := u.names.find(path)
 	if !ok {
 		all := u.names.all()
 		u.c.addf(u.s.order, at, RuleReference, "step %s: %q is neither the key of an earlier step nor a binding; known: %s.%s",
 			u.call.ID, clip(strings.Join(path, ".")), listed(all), u.c.closest(path[len(path)-1], all))
-		return
+		return 0
 	}
 	if !isResult {
-		return
+		return 0
 	}
 	r := u.names.results[name]
 	calls := r.calls
@@ -162,45 +181,55 @@ func (u *agentUses) check(path []string, at string) {
 			}
 			u.c.addf(u.s.order, at, RuleReference, "step %s: group %s has no output %q; it has %s.%s",
 				u.call.ID, clip(name), clip(rest[0]), listed(keys), u.c.closest(rest[0], keys))
-			return
+			return 0
 		}
 		calls, rest = calls[i:i+1], rest[1:]
 	}
 	if r.group && len(rest) == 0 {
-		return
+		return typeObject
 	}
 	var known fields
+	var types typeSet
+	possible, whole := false, len(rest)
 	for _, call := range calls { // of a race any may be the winner
-		n, at := u.undeclared(call, rest)
-		if n == 0 {
-			return
+		n, at, of := u.undeclared(call, rest)
+		if types |= of; n == 0 {
+			possible = true
+		} else if !possible {
+			rest, known = rest[:n], at
 		}
-		rest, known = rest[:n], at
+	}
+	switch {
+	case possible && len(rest) < whole: // only a part of the path was looked at
+		return 0
+	case possible:
+		return types
 	}
 	u.c.addf(u.s.order, at, RuleReference, "step %s: the output of agent %s has no field %s; it has %s.%s",
 		u.call.ID, calls[0].Tool, clip(strings.Join(rest, ".")), known, u.c.closestField(rest[len(rest)-1], known.names))
+	return 0
 }
 
 // undeclared returns the length of the part of a path that the output of a call does not declare, and
-// what it declares instead; 0 if the path is possible.
-func (u *agentUses) undeclared(call *Call, path []string) (n int, known fields) {
+// what it declares instead; 0 if the path is possible, with the types of the values there.
+func (u *agentUses) undeclared(call *Call, path []string) (n int, known fields, types typeSet) {
 	tool, ok := u.c.tools.Find(call.Tool)
 	if !ok || tool.Output == nil {
-		return 0, fields{}
+		return 0, fields{}, anyType
 	}
 	look, at := tool.Output.look(&u.c.budgets)
 	for i, segment := range path {
 		below, d := look.field(at, segment)
 		switch d {
 		case open:
-			return 0, fields{}
+			return 0, fields{}, anyType
 		case undeclared:
 			known = u.c.fieldsAt(path[:i], look, at)
 			known.array = isArray(look.types(at))
-			return i + 1, known
+			return i + 1, known, 0
 		case declared:
 			at = below
 		}
 	}
-	return 0, fields{}
+	return 0, fields{}, look.types(at)
 }

@@ -78,18 +78,7 @@ func (u *planUses) check(text string, path []segment) {
 // checked when the value exists.
 func (u *planUses) compareTypes(text string, path []segment, ref reference, from *planCall, source typeSet) {
 	to := &u.calls[u.i]
-	if to.tool.Arguments == nil {
-		return
-	}
-	look, at := to.tool.Arguments.look(&u.c.budgets)
-	for _, segment := range path {
-		below, d := look.field(at, segment.String())
-		if d != declared {
-			return
-		}
-		at = below
-	}
-	target := look.types(at)
+	target := u.c.argumentTypes(&to.tool, path)
 	if source&target != 0 || source == 0 || target == 0 {
 		return
 	}
@@ -98,6 +87,22 @@ func (u *planUses) compareTypes(text string, path []segment, ref reference, from
 		SourceTypes: source.names(), TargetTypes: target.names(),
 	}, "%s is %s, and argument %s of tool %s has to be %s", clip(text), strings.Join(source.names(), " or "),
 		joinPath(path), to.name, strings.Join(target.names(), " or "))
+}
+
+// argumentTypes returns the types that an argument of a tool, or a value within one, may have; 0 if that is not declared.
+func (c *compiler) argumentTypes(tool *Tool, path []segment) typeSet {
+	if tool.Arguments == nil {
+		return 0
+	}
+	look, at := tool.Arguments.look(&c.budgets)
+	for _, segment := range path {
+		below, d := look.field(at, segment.String())
+		if d != declared {
+			return 0
+		}
+		at = below
+	}
+	return look.types(at)
 }
 
 // literals checks the arguments without references as the tool itself will. An argument with a

@@ -91,3 +91,43 @@ func TestMessagesStateTheFix(t *testing.T) {
 		require.Contains(t, refused.Problems[0].Message, want.message)
 	}
 }
+
+func TestAWholeReferenceThatNeverFitsItsArgumentIsRefusedBeforeTheRun(t *testing.T) {
+	t.Parallel()
+	score := flow.Tool{Name: "score", Output: schemaOf(t, `{"type":"object","properties":{"score":{"type":"integer"},"any":{}}}`)}
+	writer := flow.Tool{
+		Name: "writer", Input: inputOf(t, `{"type":"object","properties":{"prompt":{"type":"string"},"n":{"type":"number"}}}`),
+		Arguments: schemaOf(t, `{"type":"object","properties":{"prompt":{"type":"string"},"n":{"type":"number"}}}`),
+	}
+	o := flow.Options{Tools: flow.ToolList{score, writer}}
+	compile := func(steps string) error {
+		plan, ok := decoded(t, `{"bindings":{"b":7},"steps":[`+steps+`]}`).(map[string]any)
+		require.True(t, ok)
+		_, err := flow.CompileOrchestration(plan, flow.Request{}, o)
+		return err
+	}
+	first := `{"agent":{"agent_id":"score","result_key":"s"}},`
+	group := `{"parallel":{"result_key":"g","steps":[{"agent_id":"score","result_key":"s"}]}},`
+	race := `{"parallel":{"result_key":"g","merge_strategy":"first_success","steps":[{"agent_id":"score"},{"agent_id":"writer"}]}},`
+	for _, fits := range []string{
+		first + `{"agent":{"agent_id":"writer","prompt":"Score: {{ s.score }}","with":{"n":"{{ s.score }}"}}}`,
+		first + `{"agent":{"agent_id":"writer","prompt":"{{ s.any }}"}}`,
+		race + `{"agent":{"agent_id":"writer","prompt":"{{ g.score }}"}}`, // the other agent may win, and declares no output
+		`{"agent":{"agent_id":"writer","prompt":"{{ b }}"}}`,
+	} {
+		require.NoError(t, compile(fits), fits)
+	}
+	for _, steps := range []string{
+		first + `{"agent":{"agent_id":"writer","prompt":"{{ s.score }}"}}`,
+		group + `{"agent":{"agent_id":"writer","prompt":"{{ g.s.score }}"}}`,
+		group + `{"agent":{"agent_id":"writer","prompt":"{{ g }}"}}`,
+	} {
+		err := compile(steps)
+		var refused *flow.Refused
+		require.ErrorAs(t, err, &refused, steps)
+		require.Len(t, refused.Problems, 1)
+		require.Equal(t, flow.RuleTypeMismatch, refused.Problems[0].Rule)
+		require.Equal(t, "/steps/1/agent/prompt", refused.Problems[0].Path)
+		require.ErrorContains(t, err, "argument prompt of agent writer has to be string. A reference that is the whole text keeps its type; with text around it")
+	}
+}

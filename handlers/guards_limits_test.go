@@ -74,7 +74,7 @@ func TestArgumentsThatTheToolsOwnSchemaRefusesEndTheTurnAsBadArgs(t *testing.T) 
 		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		r := o.response()
 		require.Equal(t, events.CodeBadArgs, r.Code)
-		require.Equal(t, "The arguments do not fit tool t: bad_str:n", r.Content)
+		require.Equal(t, "The arguments do not fit tool t: /n: expected string, got number", r.Content)
 	})
 }
 

@@ -85,7 +85,11 @@ func Failure(tool string, err error) Outcome {
 	var refused *model.Refused
 	if errors.As(err, &refused) && code == events.CodeBadArgs {
 		f.Errors, f.Feedback = refused.Violations, model.Feedback(refused.Model, refused.Violations)
-		o.Content = events.Clip("The arguments do not fit tool " + tool + ": " + text)
+		words := model.Summary(refused.Violations)
+		if more, ok := strings.CutPrefix(text, model.Reason(refused.Violations)); ok && more != "" {
+			words += "." + more
+		}
+		o.Content = events.Clip("The arguments do not fit tool " + tool + ": " + words)
 	}
 	var errJSON error
 	if o.Payload, errJSON = json.Marshal(&f); errJSON != nil {
