@@ -160,6 +160,7 @@ func (p *programRun) enter(ctx context.Context, s *step, refused error) (end pro
 			return program.End{}, err
 		}
 	}
+	s.run.Entered(entry.Effect)
 	s.Hit(failpoint.AfterStepCall)
 	if refused != nil {
 		return p.end(s, engine.Failure(s.call.Tool, refused))

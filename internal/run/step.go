@@ -45,6 +45,13 @@ func (r *Run) EndStep(step *Run) {
 	r.remove(step)
 }
 
+// Entered pins the effect under which the tool of the step is entered.
+func (r *Run) Entered(effect string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.effect = effect
+}
+
 // Rest reports that the runner has nothing to start, as long as each of the steps in waiting waits for people and the others, in
 // working, run or are about to end. It ends with [Run.Work].
 func (r *Run) Rest(waiting, working []*Run) {
