@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,7 +145,12 @@ nothing was published: without --dry-run this runs
 	retried := ok(t, p.Server, "show", "c", "turn~retry1")
 	require.Contains(t, retried, "retry of  turn\n")
 	require.Regexp(t, `0 +find +copied +from turn#0\n`, retried)
-	require.Contains(t, ok(t, p.Server, "show", "c", "turn~retry1#0"), "step 0 was copied, its call and result are in the turn that has run it: turnctl show c 'turn#0' --payload\n")
+	require.Equal(t, `step 0 (find) of turn turn~retry1 of chat c, app default step 0 (find) was copied, its call and result are in the turn that has run it: `+
+		`turnctl show c 'turn#0' --payload the turn: turnctl show c 'turn~retry1'`, strings.Join(strings.Fields(ok(t, p.Server, "show", "c", "turn~retry1#0")), " "))
+	step := ok(t, p.Server, "show", "c", "turn#1")
+	require.Contains(t, step, "#1 tool_response")
+	require.NotContains(t, step, "#0 tool_response", "only the step is printed")
+	require.Contains(t, ok(t, p.Server, "show", "c", "turn#2"), "\nstep 2 (find) did not start\n")
 	l := decode[turnReport](t, p.Server, "show", "c", "turn~retry1")
 	require.Equal(t, query.StepCopied, l.Steps[0].State)
 	require.True(t, l.Steps[0].Success)

@@ -34,7 +34,8 @@ never.
 
 Of a program (a plan or an orchestration) it also prints the steps in the order of the program: when each
 was called, how it ended, and which answer it waits for. The tool_call_id of a step or question, for
-example turn-7#1 or turn-7#1/approval, selects the step whose call and response are printed.
+example turn-7#1 or turn-7#1/approval, prints that step alone, with its records, call, questions and
+response; -o json has the whole turn and the id of the step.
 
 If a turn key was used again with other data (on_key_reuse: run), that turn has a separate journal key,
 which show prints and --key takes.

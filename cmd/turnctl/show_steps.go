@@ -19,10 +19,15 @@ import (
 type stepFact struct {
 	api.Step
 
-	From      string       `json:"copied_from,omitempty"` // of a step that a retry has copied: tool_call_id of the call that has run
-	Merge     string       `json:"merge,omitempty"`       // of a group
-	Needs     []string     `json:"needs,omitempty"`       // calls that its arguments refer to
-	Owner     string       `json:"owner,omitempty"`       // the worker that has called it, and its epoch
+	From    string `json:"copied_from,omitempty"` // of a step that a retry has copied: tool_call_id of the call that has run
+	Merge   string `json:"merge,omitempty"`       // of a group
+	Winner  string `json:"winner,omitempty"`      // of a group: the call whose success came first, if only that counts
+	Partial bool   `json:"partial,omitempty"`     // of a group: some of its calls have succeeded, but not all
+
+	Approval *query.Approval `json:"approval,omitempty"` // of the question whether the program may run
+
+	Needs     []string     `json:"needs,omitempty"` // calls that its arguments refer to
+	Owner     string       `json:"owner,omitempty"` // the worker that has called it, and its epoch
 	Epoch     int          `json:"epoch,omitempty"`
 	Arguments *callFacts   `json:"arguments,omitempty"`
 	Response  *answerFacts `json:"response,omitempty"`
@@ -36,7 +41,7 @@ func newSteps(steps []query.ProgramStep, payload bool) []stepFact {
 	facts := make([]stepFact, 0, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		f := stepFact{Step: s.Step, From: s.From, Merge: s.Merge, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
+		f := stepFact{Step: s.Step, From: s.From, Merge: s.Merge, Winner: s.Winner, Partial: s.Partial, Approval: s.Approval, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
 		if c := s.Record; c != nil && c.Called != nil {
 			f.Owner, f.Epoch = c.Called.Meta.Owner, c.Called.Meta.Epoch
 			if e, err := events.ReadCall(c.Called.Data); err == nil {
@@ -74,13 +79,13 @@ func (l *turnReport) shown() (what string, call *callFacts, response *answerFact
 	return "", l.Call, l.Response
 }
 
-func (l *turnReport) stepsText(w io.Writer) {
-	if len(l.Steps) == 0 {
+func (l *turnReport) stepsText(w io.Writer, steps []stepFact) {
+	if len(steps) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "steps:")
 	rows := [][]string{{"step", "tool", "state", "effect", "called", "took", "attempts", "details"}}
-	table(w, 2, l.stepRows(rows, l.Steps, 0), 0, 2)
+	table(w, 2, l.stepRows(rows, steps, 0), 0, 2)
 	fmt.Fprintln(w)
 }
 
@@ -89,7 +94,7 @@ func (l *turnReport) stepRows(rows [][]string, steps []stepFact, indent int) [][
 		s := &steps[i]
 		name := strings.Repeat("  ", indent) + clean(s.Call, events.MaxStepBytes)
 		if s.Merge != "" {
-			rows = append(rows, []string{name, "", string(s.State), "", "", "", "", "group, " + clean(s.Merge, 40)})
+			rows = append(rows, []string{name, "", s.stateText(), "", "", "", "", "group, " + clean(s.Merge, 40)})
 		} else {
 			rows = append(rows, l.stepRow(name, s))
 		}
@@ -103,7 +108,7 @@ func (l *turnReport) stepRow(name string, s *stepFact) []string {
 	if !s.CalledAt.IsZero() && len(l.Records) > 0 {
 		called = fmt.Sprintf("+%.1f ms", milliseconds(s.CalledAt.Sub(l.Records[0].Time)))
 	}
-	if s.State == api.StepEnded {
+	if s.State == api.StepEnded && s.Approval == nil || s.State == query.StepStopped {
 		took, attempts = fmt.Sprintf("%d ms", s.DurationMS), strconv.Itoa(s.Attempts)
 	}
 	return []string{name, clean(s.Tool, 40), s.stateText(), clean(s.Effect, 40), called, took, attempts, l.stepDetails(s)}
@@ -111,8 +116,14 @@ func (l *turnReport) stepRow(name string, s *stepFact) []string {
 
 func (s *stepFact) stateText() string {
 	switch {
+	case s.Approval != nil:
+		return string(s.Approval.State)
 	case s.State != api.StepEnded:
 		return string(s.State)
+	case s.Winner != "":
+		return "succeeded (" + clean(s.Winner, events.MaxStepBytes) + ")"
+	case s.Partial:
+		return "partial"
 	case s.Success:
 		return "succeeded"
 	default:
@@ -135,6 +146,16 @@ func (l *turnReport) stepDetails(s *stepFact) string {
 			text += " by " + id(l.Questions[i].User)
 		}
 		parts = append(parts, text)
+	}
+	if a := s.Approval; a != nil && a.By != "" {
+		text := "by " + id(a.By)
+		if a.Reason != "" {
+			text += ": " + clean(a.Reason, 300)
+		}
+		parts = append(parts, text)
+	}
+	if s.State == query.StepStopped {
+		return "another was first"
 	}
 	if r := s.Response; r != nil && !s.Success {
 		text := clean(string(s.Code), 40)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/query"
@@ -70,6 +69,10 @@ func (l *turnReport) runningMeaning() string {
 
 // text prints the report for people.
 func (l *turnReport) text(w io.Writer) {
+	if step := findStep(l.Steps, l.Step); step != nil {
+		l.stepText(w, step)
+		return
+	}
 	fmt.Fprintf(w, "turn %s of chat %s, app %s", id(l.Turn), id(l.Chat), id(l.App))
 	if l.Run != "" {
 		fmt.Fprintf(w, ", run %s", id(l.Run))
@@ -77,7 +80,7 @@ func (l *turnReport) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n\n", wrap(string(l.State)+": "+clean(l.Meaning, 500), 0))
 	table(w, 2, l.facts(), 1)
 	fmt.Fprintln(w)
-	l.stepsText(w)
+	l.stepsText(w, l.Steps)
 	l.recordsText(w)
 	l.callText(w)
 	l.questionsText(w)
@@ -165,10 +168,6 @@ func (r *recordFact) details() string {
 
 func (l *turnReport) callText(w io.Writer) {
 	of, call, _ := l.shown()
-	if step := findStep(l.Steps, l.Step); step != nil && step.From != "" {
-		fmt.Fprintf(w, "\nstep %s was copied, its call and result are in the turn that has run it: turnctl show %s %s%s --payload\n",
-			clean(l.Step, events.MaxStepBytes), argument(l.Chat), cli.ShellWord(clean(step.From, maxCallID)), l.place())
-	}
 	if call == nil {
 		return
 	}

@@ -10,6 +10,7 @@
 //	turn_pages.go      pages of events of a turn
 //	steps.go           the steps of a program: their states, and pages of them
 //	program.go         the program of a turn as a tree of its steps
+//	approval.go        how the question whether a program may run was decided
 //	question_pages.go  pages of open questions of a chat or a tenant
 //	order.go           [Order]: the order in which the messages of a filter were written
 //	oversized.go       filters that match too many records, remembered for a minute

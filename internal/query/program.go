@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
@@ -16,6 +17,7 @@ const (
 	StepPending api.StepState = "pending"
 	StepSkipped api.StepState = "skipped" // and the turn has ended
 	StepCopied  api.StepState = "copied"  // in a retry: it keeps the end that it had in an earlier turn
+	StepStopped api.StepState = "stopped" // another call of its group has succeeded first
 )
 
 // ProgramStep is a step of a program: a call, or a group of calls that run at the same time.
@@ -24,7 +26,10 @@ type ProgramStep struct {
 	Record   *idempotency.Call // nil for a group, and a step that was not called
 	From     string            // of a copied step: tool_call_id of the call that has run
 	Needs    []string          // calls that its arguments refer to
+	Approval *Approval         // of the call that asks whether the program may run, nil while it is open
 	Merge    string            // of a group: how its value is made, "" for a call
+	Winner   string            // of a group: the call whose success came first, if only that counts
+	Partial  bool              // of a group: some of its calls have succeeded, but not all
 	Steps    []ProgramStep     // the calls of a group, or of the program that the step runs
 }
 
@@ -44,6 +49,9 @@ func ProgramOf(t *idempotency.Turn) []ProgramStep {
 	}
 	return steps
 }
+
+// mergeFirst is the merge of a group whose value is the output of its first success.
+const mergeFirst = "first_success"
 
 type programTree struct {
 	turn *idempotency.Turn
@@ -102,7 +110,7 @@ func (p *programTree) planned(plan *events.PlanPayload, prefix string, depth int
 	}
 	for i := range steps {
 		if steps[i].Merge != "" {
-			steps[i].State = stateOfGroup(steps[i].Steps)
+			steps[i].endGroup()
 		}
 	}
 	return steps
@@ -122,10 +130,58 @@ func (p *programTree) step(id string, depth int) ProgramStep {
 	delete(p.left, token)
 	step := ProgramStep{Step: StepOf(p.turn, c), Record: c}
 	step.Call = id
+	if strings.HasSuffix("#"+id, "#"+events.StepApprove) {
+		if step.Approval = approvalOf(p.turn, c); step.Approval != nil {
+			step.State, step.Success = api.StepEnded, step.Approval.State == Approved
+		}
+	}
 	if !events.IsInternalStep(id) { // these run no programs
 		step.Steps = p.steps(c, id+"#", depth+1)
 	}
 	return step
+}
+
+// endGroup sets the state of a group and, once it has ended, how: by all of its calls, or by the success that was stored first.
+func (s *ProgramStep) endGroup() {
+	s.State = stateOfGroup(s.Steps)
+	succeeded, seq := 0, uint64(0)
+	for i := range s.Steps {
+		c := &s.Steps[i]
+		if !c.Success {
+			continue
+		}
+		succeeded++
+		if s.Merge != mergeFirst {
+			continue
+		}
+		at := uint64(0) // of a copied one: before those that run
+		if c.Record != nil && c.Record.Response != nil {
+			at = c.Record.Response.Seq
+		}
+		if s.Winner == "" || at < seq {
+			s.Winner, seq = c.Call, at
+		}
+	}
+	if s.Winner != "" {
+		s.stopLosers()
+		s.State = stateOfGroup(s.Steps)
+	}
+	if s.State == api.StepEnded || s.State == StepCopied {
+		s.Success = s.Winner != "" || succeeded == len(s.Steps)
+		s.Partial = !s.Success && succeeded > 0
+	}
+}
+
+// stopLosers notes which calls were stopped, or are not started, because another one of the group has won.
+func (s *ProgramStep) stopLosers() {
+	for i := range s.Steps {
+		switch c := &s.Steps[i]; {
+		case c.State == StepPending:
+			c.State = StepSkipped
+		case c.State == api.StepEnded && !c.Success && c.Code == events.CodeCancelled:
+			c.State = StepStopped
+		}
+	}
 }
 
 // stateOfGroup returns the state of a group: as long as a call of it runs or waits, so does it.
