@@ -91,7 +91,7 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 	}
 	of, past, err := retry.Find(want.turn, read)
 	if past != nil && past.Claim == nil {
-		return nil, s.missing(ctx, keyOfTurn(of), of)
+		return nil, s.missingProgram(ctx, of, read)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("retry: %s", clean(messageOf(err), longestText))
@@ -105,15 +105,16 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 		DryRun: want.dryRun, App: id.App, Chat: id.Chat, Run: id.Run, Turn: of.Turn, Retry: id.Turn, Workflow: past.Claim.WorkflowName,
 		Planned: past.Program() != nil, Calls: outline.Calls, NeedsRerun: []string{},
 	}
-	refused := outline.Consent(want.rerun)
+	refused := outline.Known(want.rerun)
 	switch {
 	case existed:
+		r.Existed = true
 		return r, s.readRetry(ctx, r, id)
+	case refused != nil: // --rerun has what the program lacks, or what cannot run again
+		return nil, cli.Usagef("retry: %s", messageOf(refused))
 	case !outline.Covers(want.rerun):
 		r.NeedsRerun, r.State = outline.Uncertain(), retryNeedsRerun
 		return r, nil
-	case refused != nil: // --rerun has what cannot run again
-		return nil, cli.Usagef("retry: %s", messageOf(refused))
 	case want.dryRun:
 		r.State = retryPossible
 		return r, nil
@@ -123,6 +124,22 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 	}
 	r.State = retryPublished
 	return r, s.awaitRetry(ctx, r, id)
+}
+
+// missingProgram is the error for a turn without records. If the id is that of a step, it names the turn of the step.
+func (s *server) missingProgram(ctx context.Context, id events.TurnID, read func(events.TurnID) (*retry.Past, error)) error {
+	for call := range events.StepIDs(id.Turn) {
+		of := id
+		of.Turn = call
+		past, err := read(of)
+		if err != nil {
+			return fmt.Errorf("retry: %s", clean(messageOf(err), longestText))
+		}
+		if past.Claim != nil {
+			return cli.Usagef("retry: %s is a step: give the turn: %s", clean(id.Turn, maxCallID), argument(call))
+		}
+	}
+	return s.missing(ctx, keyOfTurn(id), id)
 }
 
 // past reads a turn, and the pool of its worker.

@@ -32,6 +32,7 @@ type retryReport struct {
 	Turn       string       `json:"turn"`  // to retry
 	Retry      string       `json:"retry"` // turn key of the retry
 	Workflow   string       `json:"workflow"`
+	Existed    bool         `json:"existed"`           // it was retried before: nothing is published
 	State      retryState   `json:"state"`             // possible, needs_rerun, published, running, refused, ended
 	Message    uint64       `json:"message,omitempty"` // sequence in the inbound stream, if it was published now
 	Success    bool         `json:"success"`           // of a retry that has ended
@@ -63,6 +64,11 @@ func (r *retryReport) note(past *retry.Past) {
 }
 
 func (r *retryReport) text(w io.Writer) {
+	show := "turnctl show " + argument(r.Chat) + " " + argument(r.Retry) + r.place()
+	if r.Existed {
+		r.existedText(w, show)
+		return
+	}
 	fmt.Fprintf(w, "turn %s of chat %s, retried as %s\n", id(r.Turn), id(r.Chat), id(r.Retry))
 	if !r.Planned {
 		fmt.Fprintln(w, "  it has stored no program: nothing has run, and the retry runs from the beginning")
@@ -72,10 +78,9 @@ func (r *retryReport) text(w io.Writer) {
 		rows = append(rows, retryRow(&r.Calls[i]))
 	}
 	table(w, 2, rows, 0, 1)
-	show := "turnctl show " + argument(r.Chat) + " " + argument(r.Retry)
 	switch r.State {
 	case retryPossible:
-		fmt.Fprintln(w, "nothing was published: without --dry-run this runs")
+		fmt.Fprintln(w, "nothing was published: without --dry-run this runs, once the worker has checked the kept results")
 	case retryNeedsRerun:
 		fmt.Fprintf(w, "not published: %s may have had an effect. Find out whether it has happened. If it\nmay happen again: --rerun %s\n",
 			plural.Of(len(r.NeedsRerun), "call"), argument(strings.Join(r.NeedsRerun, ",")))
@@ -89,6 +94,22 @@ func (r *retryReport) text(w io.Writer) {
 		fmt.Fprintf(w, "it has ended (%s): %s\n", outcomeText(r.Success, r.Code), show)
 	}
 }
+
+// existedText says that the turn was retried before, and how that one is retried.
+func (r *retryReport) existedText(w io.Writer, show string) {
+	fmt.Fprintf(w, "turn %s of chat %s was retried before, as %s: nothing is published\n", id(r.Turn), id(r.Chat), id(r.Retry))
+	if r.State != retryEnded {
+		fmt.Fprintf(w, "it runs: %s\n", show)
+		return
+	}
+	fmt.Fprintf(w, "it has ended (%s): %s\n", outcomeText(r.Success, r.Code), show)
+	if !r.Success {
+		fmt.Fprintf(w, "to retry that one: turnctl retry %s %s%s\n", argument(r.Chat), argument(r.Retry), r.place())
+	}
+}
+
+// place returns the flags that lead to the turn.
+func (r *retryReport) place() string { return placeFlags(r.App, r.Run) }
 
 func outcomeText(success bool, code events.Code) string {
 	switch {

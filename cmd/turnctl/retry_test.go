@@ -132,7 +132,7 @@ func TestRetryShowsWhatItCopiesAndRunsTheRest(t *testing.T) {
   0  find    copied  it succeeded
   1  charge  runs    it failed (tool_error)
   2  find    runs    it did not start
-nothing was published: without --dry-run this runs
+nothing was published: without --dry-run this runs, once the worker has checked the kept results
 `, ok(t, p.Server, "retry", "c", "turn", "--dry-run"))
 	require.Equal(t, []string{"find", "charge"}, p.calls())
 	r := decode[retryReport](t, p.Server, "retry", "c", "turn")
@@ -155,7 +155,8 @@ nothing was published: without --dry-run this runs
 	require.Equal(t, query.StepCopied, l.Steps[0].State)
 	require.True(t, l.Steps[0].Success)
 
-	require.Contains(t, ok(t, p.Server, "retry", "c", "turn"), "it has ended (success): turnctl show c 'turn~retry1'")
+	require.Equal(t, "turn turn of chat c was retried before, as turn~retry1: nothing is published\n"+
+		"it has ended (success): turnctl show c 'turn~retry1'\n", ok(t, p.Server, "retry", "c", "turn"))
 	require.Len(t, p.calls(), 4, "the same retry is one turn")
 	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn~retry1")
 	require.Equal(t, cli.Failed, code)
@@ -176,9 +177,16 @@ func TestRetryOfAnUncertainCallNeedsItsName(t *testing.T) {
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stdout, "1  charge  runs    it ended as cancelled: its effect (unsafe) may have happened")
 	require.Contains(t, stdout, "--rerun 1")
-	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--rerun", "0,1")
+	for rerun, want := range map[string]string{
+		"0,1": "call 0 has ended", "charge": `the program has no call "charge" to run again: its calls are 0, 1, 2; did you mean 1 (tool charge)?`,
+	} {
+		code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--rerun", rerun)
+		require.Equal(t, cli.Usage, code)
+		require.Contains(t, stderr, want)
+	}
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn#1")
 	require.Equal(t, cli.Usage, code)
-	require.Contains(t, stderr, "call 0 has ended")
+	require.Contains(t, stderr, "turn#1 is a step: give the turn: turn")
 
 	// The client publishes it, and the worker refuses it with the same reason. That does not use up the retry.
 	retried, err := p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", "turn")})

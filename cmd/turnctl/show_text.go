@@ -227,13 +227,15 @@ func (l *turnReport) responseText(w io.Writer) {
 }
 
 // place returns the flags that lead to other turns of the same app and run.
-func (l *turnReport) place() string {
+func (l *turnReport) place() string { return placeFlags(l.App, l.Run) }
+
+func placeFlags(app, run string) string {
 	flags := ""
-	if l.App != events.DefaultApp {
-		flags += " --app " + argument(l.App)
+	if app != events.DefaultApp {
+		flags += " --app " + argument(app)
 	}
-	if l.Run != "" {
-		flags += " --run " + argument(l.Run)
+	if run != "" {
+		flags += " --run " + argument(run)
 	}
 	return flags
 }

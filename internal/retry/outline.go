@@ -151,16 +151,45 @@ func (o *Outline) Consent(rerun []string) error {
 		return refusal("the effect of " + strings.Join(missing, ", of ") + " may or may not have happened: find out, " +
 			"and name the calls that are to run again (turnctl retry --rerun)")
 	}
+	return o.Known(rerun)
+}
+
+// Known reports a call of rerun that the program does not have, or that does not run again: an error with code bad_args.
+func (o *Outline) Known(rerun []string) error {
 	for _, id := range rerun {
 		i := slices.IndexFunc(o.Calls, func(c Call) bool { return c.Call == id })
 		switch {
 		case i < 0:
-			return refusal(fmt.Sprintf("the program has no call %q to run again", id))
+			return refusal(o.unknown(id))
 		case o.Calls[i].Copied:
 			return refusal(fmt.Sprintf("call %s has ended, and what followed used its result: it cannot run again in a retry", id))
 		}
 	}
 	return nil
+}
+
+// unknown says which calls the program has, and which one was probably meant: that of the tool whose name was given.
+func (o *Outline) unknown(id string) string {
+	if len(o.Calls) == 0 {
+		return fmt.Sprintf("the program has no call %.80q to run again: it has no calls", id)
+	}
+	const most = 20
+	var ids, of []string
+	for i := range o.Calls {
+		c := &o.Calls[i]
+		ids = append(ids, c.Call)
+		if c.ToolName == id && !c.Copied {
+			of = append(of, c.Call)
+		}
+	}
+	text := fmt.Sprintf("the program has no call %.80q to run again: its calls are ", id) + strings.Join(ids[:min(len(ids), most)], ", ")
+	if more := len(ids) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if len(of) > 0 {
+		text += fmt.Sprintf("; did you mean %s (tool %s)?", strings.Join(of, " or "), id)
+	}
+	return text
 }
 
 func ended(c *Call) string {
