@@ -62,7 +62,7 @@ declares is then reported as an error. MCP servers that are commands are started
 Exit code: 0 the program would run, 1 it would not, 2 the file, the folder, the workflow or the tool is
 not found. The shape of -o json:
 
-  {"workflow", "agent", "tool", "kind", "runs", "planner",
+  {"workflow", "agent", "tool", "kind", "runs", "planner", "approve", "respond",
    "steps": [{"call", "step", "tool_name", "effect", "needs": []}], "writes",
    "errors": [{"tool_index", "argument", "template", "error", "path", "rule", "message"}],
    "reason", "code", "message", "feedback", "warnings": [{"path", "rule", "message"}]}
@@ -175,6 +175,7 @@ func planText(w io.Writer, c *program.Checked) {
 		return
 	case c.Planner != "":
 		fmt.Fprintf(w, "%s asks agent %s for the program first\n", tool, id(c.Planner))
+		othersText(w, c)
 		return
 	}
 	fmt.Fprintf(w, "%s runs %s and stores %s\n", tool, plural.Of(len(c.Steps), "call"), plural.Of(c.Writes, "record"))
@@ -187,4 +188,15 @@ func planText(w io.Writer, c *program.Checked) {
 		rows = append(rows, []string{id(s.Call), id(s.Tool), string(s.Effect), needs})
 	}
 	table(w, 2, rows, 0, 1)
+	othersText(w, c)
+}
+
+// othersText names who takes part in a program in addition to its calls.
+func othersText(w io.Writer, c *program.Checked) {
+	if c.Approve {
+		fmt.Fprintln(w, "a person approves it first")
+	}
+	if c.Respond != "" {
+		fmt.Fprintf(w, "agent %s words the answer\n", id(c.Respond))
+	}
 }

@@ -126,7 +126,7 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 	return r, s.awaitRetry(ctx, r, id)
 }
 
-// missingProgram is the error for a turn without records. If the id is that of a step, it names the turn of the step.
+// missingProgram is the error for a turn without records. If the id identifies a step, it names the turn of the step.
 func (s *server) missingProgram(ctx context.Context, id events.TurnID, read func(events.TurnID) (*retry.Past, error)) error {
 	for call := range events.StepIDs(id.Turn) {
 		of := id

@@ -95,7 +95,7 @@ func (r *retryReport) text(w io.Writer) {
 	}
 }
 
-// existedText says that the turn was retried before, and how that one is retried.
+// existedText states that the turn was retried before, and how that one is retried.
 func (r *retryReport) existedText(w io.Writer, show string) {
 	fmt.Fprintf(w, "turn %s of chat %s was retried before, as %s: nothing is published\n", id(r.Turn), id(r.Chat), id(r.Retry))
 	if r.State != retryEnded {

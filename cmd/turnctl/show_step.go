@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// One step of a program in turnctl show, for whoever gave its tool_call_id or that of its question: the step with the calls in
+// One step of a program in turnctl show, by its tool_call_id or the tool_call_id of its question: the step with the calls in
 // it, and their records and questions.
 
 // stepText prints the report of a step for people.

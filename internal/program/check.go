@@ -19,6 +19,8 @@ type Checked struct {
 	Kind     bindings.Kind  `json:"kind"`
 	Runs     bool           `json:"runs"`              // nothing is wrong with the program
 	Planner  string         `json:"planner,omitempty"` // the agent that has to write the program first: there are no steps yet
+	Approve  bool           `json:"approve,omitempty"` // a person approves the program before its first step
+	Respond  string         `json:"respond,omitempty"` // the agent that words the answer after it
 	Steps    []Step         `json:"steps"`             // of the program, in order
 	Writes   int            `json:"writes"`            // records that are stored if each step runs once and asks no person
 	Errors   []flow.Problem `json:"errors"`            // why it would not run
@@ -66,10 +68,13 @@ func Check(c *Compiler, data any) *Checked {
 		checked.Code, checked.Message = failed.Code, failed.Msg
 		checked.Errors = []flow.Problem{{Rule: string(failed.Code), Message: failed.Msg}}
 	case ask != nil:
-		checked.Runs, checked.Planner = true, b.Program.Planner
+		checked.Runs, checked.Planner, checked.Approve, checked.Respond = true, b.Program.Planner, b.Program.Approve, b.Program.Respond
 	default:
 		checked.Runs, checked.Writes = true, Writes(b, p)
 		checked.steps(p, c.Tools)
+		if len(checked.Steps) > 0 { // else it is not approved and not answered
+			checked.Approve, checked.Respond = b.Program.Approve, b.Program.Respond
+		}
 	}
 	return checked
 }

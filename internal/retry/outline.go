@@ -168,7 +168,7 @@ func (o *Outline) Known(rerun []string) error {
 	return nil
 }
 
-// unknown says which calls the program has, and which one was probably meant: that of the tool whose name was given.
+// unknown lists the calls of the program and suggests the calls of the tool whose name was given.
 func (o *Outline) unknown(id string) string {
 	if len(o.Calls) == 0 {
 		return fmt.Sprintf("the program has no call %.80q to run again: it has no calls", id)
