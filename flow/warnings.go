@@ -17,7 +17,7 @@ const ruleIgnored = "ignored"
 // Texts that look like references and are none, in a plan and in an orchestration.
 var (
 	likePlanReference  = regexp.MustCompile(`^\$\{?[0-9]+(\}|$|\.[A-Za-z_])|\$\{?[0-9]+\.output|\{\{.*\}\}`)
-	likeAgentReference = regexp.MustCompile(`\$\{?[0-9]+\.output|\$\{[A-Za-z_.]+\}`)
+	likeAgentReference = regexp.MustCompile(`\$\{?[0-9]+\.output|\$\{[A-Za-z_.]+\}|\$\{\{|(^|[^{])\{(result|bindings)(\.[A-Za-z0-9_-]+)+\}`)
 )
 
 // Warnings returns what a program probably does not mean, at most [MaxProblems]: texts that look like references and are passed as
@@ -33,8 +33,15 @@ func Warnings(kind Kind, plan map[string]any) []Problem {
 	for i := range calls {
 		call, _ := calls[i].(map[string]any)
 		path := pointerIndex("/calls", i)
-		if alias := aliasOf(call, "arguments"); alias != "" {
-			w.addf(pointer(path, alias), ruleIgnored, "the key %q is ignored; did you mean arguments?", alias)
+		meant := aliasOf(call, "arguments")
+		for _, key := range slices.Sorted(maps.Keys(call)) {
+			switch key {
+			case "tool_name", "arguments":
+			case meant:
+				w.addf(pointer(path, key), ruleIgnored, "the key %q is ignored; did you mean arguments?", key)
+			default:
+				w.addf(pointer(path, clip(key)), ruleIgnored, "the key %q is ignored: a call has tool_name and arguments", clip(key))
+			}
 		}
 		arguments, _ := call["arguments"].(map[string]any)
 		w.arguments(arguments, path+"/arguments")
@@ -110,7 +117,8 @@ func (w *warnings) text(v any, path string) {
 	switch v := v.(type) {
 	case string:
 		text := v[:min(len(v), maxReference)]
-		if !strings.Contains(text, "$") && !strings.Contains(text, "{{") || isReference(v) || isEscaped(v) || !w.like.MatchString(text) {
+		inPlan := w.like == likePlanReference && (isReference(v) || isEscaped(v))
+		if !strings.ContainsAny(text, "${") || inPlan || !w.like.MatchString(text) {
 			return
 		}
 		w.addf(path, RuleLiteral, "%q looks like a reference and is passed as text: %s, if it is meant as one", clip(v), w.hint)

@@ -37,7 +37,13 @@ func TestTextsThatLookLikeReferencesAreWarnedOf(t *testing.T) {
 	}
 	require.Equal(t, []string{"/steps/0/agent/prompt", "/steps/1/parallel/steps/0/with/v"}, warned(t, flow.KindOrchestration, `{"steps":[
 		{"agent":{"agent_id":"a","prompt":"use $0.output.x"}}, {"parallel":{"steps":[{"agent_id":"a","with":{"v":"${result.x}","w":"{{ result.x }}","plan":{"x":"$0"}}}]}}]}`))
-	require.Equal(t, []string{"/calls/0/args"}, warned(t, flow.KindPlan, `{"calls":[{"tool_name":"a","args":{}},{"tool_name":"a","args":{},"arguments":{}},{"tool_name":"a","note":1}]}`))
+	require.Equal(t, []string{"/calls/0/args", "/calls/1/args", "/calls/2/note"}, warned(t, flow.KindPlan, `{"calls":[{"tool_name":"a","args":{}},{"tool_name":"a","args":{},"arguments":{}},{"tool_name":"a","note":1}]}`))
+	for text, want := range map[string]int{
+		"$0.output.x": 1, "{result.s}": 1, "${{ s }}": 1, "see {bindings.x.y}": 1,
+		"{{ s }}": 0, "{{result.s}}": 0, "{a}": 0, "{ }": 0, "costs $5": 0,
+	} {
+		require.Len(t, warned(t, flow.KindOrchestration, `{"steps":[{"agent":{"agent_id":"a","prompt":"`+text+`"}}]}`), want, text)
+	}
 	require.Empty(t, warned(t, flow.KindPlan, `{"calls":7}`))
 	require.Empty(t, warned(t, flow.KindOrchestration, `{"steps":[7,{"agent":7},{"parallel":7}]}`))
 }
