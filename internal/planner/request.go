@@ -45,7 +45,8 @@ func (r *Request) Arguments() map[string]any {
 
 // Put makes a call ask the agent: it sets the arguments and the prompt, and distinguishes the idempotency keys of rounds.
 func (r *Request) Put(call *tools.Call) {
-	call.Args, call.ArgsJSON, call.MapArgs, call.Prompt = r.Arguments(), nil, false, &r.Prompt
+	call.Args, call.ArgsJSON, call.Prompt = r.Arguments(), nil, &r.Prompt
+	call.MapArgs, call.Fields = true, nil // a Python function gets what it has parameters for
 	if r.Round > 1 && call.IdempotencyKey != "" {
 		call.IdempotencyKey += "-" + strconv.Itoa(r.Round)
 	}

@@ -109,11 +109,12 @@ func TestArgumentsHaveTheSameContentAsThePrompt(t *testing.T) {
 	t.Parallel()
 	r, err := shop(t, flow.KindOrchestration).Request()
 	require.NoError(t, err)
-	call := tools.Call{ArgsJSON: json.RawMessage(`{}`), MapArgs: true}
+	call := tools.Call{ArgsJSON: json.RawMessage(`{}`), Fields: []string{"x"}}
 	r.Put(&call)
 	data, err := call.EncodedArgs()
 	require.NoError(t, err)
-	require.False(t, call.MapArgs)
+	require.True(t, call.MapArgs)
+	require.Empty(t, call.Fields)
 	require.Equal(t, r.Messages, call.Prompt.Messages)
 	var args struct {
 		Request     map[string]any  `json:"request"`
