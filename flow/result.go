@@ -84,7 +84,7 @@ type StepResult struct {
 	ExecID    string       `json:"exec_id,omitempty"` // tool_call_id of the call
 	Output    any          `json:"output,omitempty"`
 	Error     *CallError   `json:"error,omitempty"`
-	ElapsedMS int64        `json:"elapsed_ms,omitempty"`
+	ElapsedMS *int64       `json:"elapsed_ms,omitempty"` // of a call that started
 	Children  []StepResult `json:"children,omitempty"`
 }
 
@@ -250,7 +250,7 @@ func (s *Step) callResult(call *Call, e Ended, execID func(call string) string) 
 	if !state.Called {
 		return r
 	}
-	r.ExecID, r.ElapsedMS = execID(call.ID), outcome.Duration.Milliseconds()
+	r.ExecID, r.ElapsedMS = execID(call.ID), new(outcome.Duration.Milliseconds())
 	switch {
 	case state.Success:
 		r.Status, r.Output = StatusSuccess, outcome.Output

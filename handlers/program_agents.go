@@ -139,6 +139,7 @@ func (p *programRun) prompt(ctx context.Context, s *step, r *planner.Request) (j
 	call.Trace = s.traceparent()
 	r.Put(call)
 	out := p.h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(s.Binding, s.Tool), Hosts: s.run})
+	s.asked += out.Attempts
 	run.Scrub(call.Secrets, &out)
 	switch {
 	case out.Stopped != nil:
@@ -158,7 +159,9 @@ func (p *programRun) promptFailed(s *step, err error) (program.End, error) {
 	}
 	p.h.logThrottled(p.turn.m, slog.LevelWarn, "an agent of a program has not replied; the response has the reason", "",
 		s.Attrs("call", s.Step, "agent", throttle.Cut(s.Agent), "code", coded.Code)...)
-	return p.end(s, engine.Failure(s.Binding.Tool, coded))
+	out := engine.Failure(s.Binding.Tool, coded)
+	out.Attempts = s.asked
+	return p.end(s, out)
 }
 
 // respond has an agent answer the user after the program, and returns the outcome with its text.
@@ -244,6 +247,8 @@ func (p *programRun) written() (any, error) {
 	switch {
 	case p.copies != nil && p.copies.Planner != nil: // to the turn that this one retries
 		reply = p.copies.Planner
+	case isPrompt(p.own.args) && (planned == nil || planned.Response == nil): // the reply in this run could not be read
+		return nil, nil //nolint:nilnil // there is no plan
 	case planned == nil || planned.Response == nil:
 		return flow.PlanOf(p.compiler.Kind(), p.own.args), nil
 	default:

@@ -45,6 +45,30 @@ func TestResponderGetsRequestPlanAndSummary(t *testing.T) {
 	}
 }
 
+func TestResponderGetsNoPlanIfNoReplyOfThePlannerCanBeRead(t *testing.T) {
+	t.Parallel()
+	plans, answers := &scriptedAgent{replies: []string{`"no plan"`, `"still none"`}}, &scriptedAgent{replies: []string{`"Sorry."`}}
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": echo, "planner": plans.reply, "writer": answers.reply})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", askForPlan, 1)).Do)
+	require.Equal(t, "Sorry.", k.response().Content)
+	request, ok := answers.last.Load().Args["request"].(map[string]any)
+	require.True(t, ok)
+	require.Nil(t, request["plan"])
+	require.Contains(t, request, "plan")
+}
+
+func TestAgentThatHasFailedWasEnteredOnce(t *testing.T) {
+	t.Parallel()
+	for failing, reply := range map[string]string{"~plan": "!down", "~respond": twoCalls} {
+		plans, answers := &scriptedAgent{replies: []string{reply}}, &scriptedAgent{replies: []string{"!down"}}
+		k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": echo, "planner": plans.reply, "writer": answers.reply})
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", askForPlan, 1)).Do)
+		ended := k.stepResponses()[failing]
+		require.NotNil(t, ended, failing)
+		require.Equal(t, 1, ended.Attempts, failing)
+	}
+}
+
 func TestResponderGetsThePlanThatAnEarlierOwnerWasGiven(t *testing.T) {
 	t.Parallel()
 	in, dies := make(chan struct{}, 1), make(chan struct{})

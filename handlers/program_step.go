@@ -31,6 +31,7 @@ type step struct {
 	run      *run.Run
 	unusable error // why its tool cannot be called, nil if it can
 	internal bool  // see newInternalCall
+	asked    int   // of an agent that plans or responds: how often it was entered
 
 	// For spans and metrics.
 	trace  string         // traceparent of its span, else of the turn
