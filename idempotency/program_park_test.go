@@ -44,6 +44,11 @@ func TestQuestionsOfAStepThatHasEndedAreClosed(t *testing.T) {
 		d := answered(t, s, answerToStep("ended", 3, 1))
 		require.Equal(t, idempotency.Closed, d.Status, "it has ended, though its questions are not closed yet")
 		require.Equal(t, idempotency.Done, d.Action)
+		_, err = newJournal(s).ReadReply(t.Context(), ended, "q")
+		require.ErrorIs(t, err, idempotency.ErrLost, "no answer is accepted any more: who waits for one would wait for ever")
+		reply, err := newJournal(s).ReadReply(t.Context(), other, "q")
+		require.NoError(t, err)
+		require.Equal(t, idempotency.Open, reply.Outcome)
 		closes := func(reads int) error {
 			return hasty(&outdated{s, h.Token, reads}).CloseQuestions(t.Context(), ended, r.Seq, nil, func(decided idempotency.Record) ([]byte, error) {
 				return []byte(decided.Meta.Outcome), nil

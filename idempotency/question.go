@@ -102,12 +102,18 @@ func (j *Journal) Decided(ctx context.Context, h Hold, asked ...QuestionRef) (bo
 }
 
 // replies reads whether the turn has ended or is cancelled, and how questions are decided. These records never change, so
-// the order of the reads does not matter.
+// the order of the reads does not matter. An open question of a step that has ended, by a run of another owner, gets no answer any more
+// (see [Journal.Answer]): whoever waits for it has lost the turn.
 func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]Reply, error) {
 	turn := h.Key.OfTurn()
 	keys := append(make([]string, 0, 2+len(asked)), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel))
 	for _, q := range asked {
 		keys = append(keys, turn.WithCall(q.Call).Private(events.RecordAnswer, q.Token))
+	}
+	for _, q := range asked {
+		if q.Call != subjects.SingleCall {
+			keys = append(keys, turn.WithCall(q.Call).Public(events.RecordResponse))
+		}
 	}
 	found, err := j.lastOf(ctx, keys)
 	switch {
@@ -123,9 +129,17 @@ func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]
 		return nil, errCancelled
 	}
 	replies := make([]Reply, len(asked))
+	ends := found[2+len(asked):]
 	for n, q := range asked {
-		answer := found[2+n]
-		if !h.has(answer) {
+		answer, ended := found[2+n], false
+		if q.Call != subjects.SingleCall {
+			ended, ends = h.has(ends[0]), ends[1:]
+		}
+		switch {
+		case h.has(answer):
+		case ended:
+			return nil, ErrLost
+		default:
 			continue
 		}
 		if replies[n], err = replyOf(answer); err != nil {
