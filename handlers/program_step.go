@@ -223,8 +223,8 @@ func (p *programRun) invoke(ctx context.Context, s *step) (program.End, error) {
 	p.h.Metrics.Tool(s.Binding, &out)
 	s.attempts, s.ran = attempts(out.Attempts), out.Duration
 	s.out = engine.Outcome{Cached: out.Cached, Waited: out.Waited, Paused: out.Paused}
-	if told := s.run.Told(); told != nil {
-		out.Stopped = told
+	if why := s.run.Reported(); why != nil {
+		out.Stopped = why
 	}
 	if out.Stopped != nil {
 		return p.stopped(s, out)

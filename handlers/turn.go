@@ -55,7 +55,7 @@ type turn struct {
 	args          map[string]any
 	argsJSON      events.Canonical
 	reject        *rejection    // why the tool must not be entered, nil if it may
-	cancelled     string        // what its program had done when it was cancelled, "" if its outcome states it or it is no program
+	cancelled     string        // what its program had done when it was cancelled, "" if its outcome states that or its tool is not a program
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed

@@ -45,7 +45,7 @@ func TestQuestionsOfAStepThatHasEndedAreClosed(t *testing.T) {
 		require.Equal(t, idempotency.Closed, d.Status, "it has ended, though its questions are not closed yet")
 		require.Equal(t, idempotency.Done, d.Action)
 		_, err = newJournal(s).ReadReply(t.Context(), ended, "q")
-		require.ErrorIs(t, err, idempotency.ErrLost, "no answer is accepted any more: who waits for one would wait for ever")
+		require.ErrorIs(t, err, idempotency.ErrLost, "no answer is accepted any more, and a run that waits for one would wait for ever")
 		reply, err := newJournal(s).ReadReply(t.Context(), other, "q")
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Open, reply.Outcome)

@@ -103,7 +103,7 @@ func (j *Journal) Decided(ctx context.Context, h Hold, asked ...QuestionRef) (bo
 
 // replies reads whether the turn has ended or is cancelled, and how questions are decided. These records never change, so
 // the order of the reads does not matter. An open question of a step that has ended, by a run of another owner, gets no answer any more
-// (see [Journal.Answer]): whoever waits for it has lost the turn.
+// (see [Journal.Answer]): a run that waits for it has lost the turn.
 func (j *Journal) replies(ctx context.Context, h Hold, asked ...QuestionRef) ([]Reply, error) {
 	turn := h.Key.OfTurn()
 	keys := append(make([]string, 0, 2+len(asked)), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel))

@@ -41,7 +41,7 @@ type Run struct {
 	// Guarded by mu.
 	closed    bool              // its tool has returned
 	failed    error             // of a step: why it has ended, while the other runs of the turn continue
-	told      error             // why the run is over, as a host has told its tool
+	reported  error             // why the run is over, as a host has reported to its tool
 	busyNow   bool              // it counts as busy
 	host      *host             // of the current attempt
 	names     *idempotency.Kept // questions, surfaces and steps of all runs of the call, nil until they are needed
@@ -147,7 +147,7 @@ func (r *Run) ended() error {
 		why = r.failed
 	}
 	if why != nil && !r.closed {
-		r.told = why
+		r.reported = why
 	}
 	return why
 }
@@ -158,12 +158,12 @@ func failsStep(why error) bool {
 	return ok && coded.Code != events.CodeCancelled && coded.Code != events.CodeStateCorrupt
 }
 
-// Told returns why the run is over, if a host of it has told its tool, else nil. What the tool of a step returns after that does not
+// Reported returns why the run is over, if a host of it has reported that to its tool, else nil. What the tool of a step returns after that does not
 // count.
-func (r *Run) Told() error {
+func (r *Run) Reported() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.told
+	return r.reported
 }
 
 // refuses returns why a host refuses to do anything, nil while it does not.
