@@ -86,7 +86,7 @@ func requireEventRuns(t *testing.T, s *oneturntest.Server, page string) {
 	require.True(t, ok, page)
 	out, code := output(t, command(t, dir, "publisher", append(strings.Fields(line), "--nats", s.URL())...))
 	require.Zero(t, code, out)
-	for _, part := range strings.Split(fenced(t, page, "text")[0].text, "…") {
+	for part := range strings.SplitSeq(fenced(t, page, "text")[0].text, "…") {
 		at := strings.Index(out, part)
 		require.GreaterOrEqual(t, at, 0, "%s shows %q, the command prints %s", page, part, out)
 		out = out[at+len(part):]

@@ -131,15 +131,15 @@ tools:
 	}
 }
 
-// wavers asks something else each time that it is entered.
+// wavers asks something else each time that it is entered, and takes no notice of the error of its host.
 func wavers() toolFunc {
 	var runs atomic.Int32
 	return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		q := tools.Question{Name: "sure", Component: fmt.Sprintf("Card%d", runs.Add(1))}
-		if _, err := call.Host.Ask(ctx, q); err != nil {
-			return tools.Result{Value: []byte(`{"id":"ignored"}`)}, nil
+		if _, refused := call.Host.Ask(ctx, q); refused == nil {
+			return echo(ctx, call)
 		}
-		return echo(ctx, call)
+		return tools.Result{Value: []byte(`{"id":"ignored"}`)}, nil
 	}
 }
 
