@@ -101,9 +101,9 @@ func TestTheSuccessThatWasStoredFirstWinsARace(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"success","success":true,"bindings":{"g":"first"},"errors":[{"step_id":"g[2]","error":"no"}],"steps":[
 		{"id":"g","type":"parallel","status":"success","children":[
-			{"id":"g[0]","type":"agent","status":"success","exec_id":"t#g[0]","output":"late"},
-			{"id":"g[1]","type":"agent","status":"success","exec_id":"t#g[1]","output":"first"},
-			{"id":"g[2]","type":"agent","status":"failed","exec_id":"t#g[2]","error":{"code":"tool_error","message":"no"}}]}]}`, string(encoded))
+			{"id":"g[0]","type":"agent","status":"success","exec_id":"t#g[0]","output":"late","elapsed_ms":0},
+			{"id":"g[1]","type":"agent","status":"success","exec_id":"t#g[1]","output":"first","elapsed_ms":0},
+			{"id":"g[2]","type":"agent","status":"failed","exec_id":"t#g[2]","error":{"code":"tool_error","message":"no"},"elapsed_ms":0}]}]}`, string(encoded))
 }
 
 // TestAProgramEndsWhateverTheOrder runs random programs with random outcomes in random order.
