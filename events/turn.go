@@ -171,6 +171,15 @@ type ToolResponse struct {
 	SkillID         string   `json:"skill_id,omitempty"`    // likewise
 }
 
+// FailureCode returns the code of a response without success, "" for one with success. A tool that has returned, and whose result
+// reports a failure, has no code in its response: it counts as [CodeToolError].
+func (r *ToolResponse) FailureCode() Code {
+	if r.Code == "" && !r.Success {
+		return CodeToolError
+	}
+	return r.Code
+}
+
 // Values of `status` in a [ToolResponse].
 const (
 	StatusOK    = "ok"

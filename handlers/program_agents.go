@@ -325,7 +325,7 @@ func (p *programRun) approve(ctx context.Context, stored *flow.Program) error {
 		case out.Stopped != nil:
 			return program.End{}, out.Stopped
 		case out.Code != "":
-			return program.End{}, &events.Error{Code: out.Code, Op: "approve", Msg: out.Content, Err: out.Err}
+			return program.End{}, &events.Error{Code: out.Code, Op: opApprove, Msg: out.Content, Err: out.Err}
 		}
 		return program.End{Success: true}, nil
 	})

@@ -149,14 +149,10 @@ func ofProgram(t *idempotency.Turn) bool {
 	return t != nil && (t.Claim != nil && t.Claim.Meta.Effect == string(events.EffectProgram) || len(t.Steps()) > 0)
 }
 
-// endedStep returns the response of a step that ends with a code and without its tool.
-func (h *Handlers) endedStep(t *turn, code events.Code, content string, tool ...string) ([]byte, error) {
+// endedStep returns the response of a step of a tool that ends with a code and without it.
+func (h *Handlers) endedStep(t *turn, code events.Code, content, tool string) ([]byte, error) {
 	r := t.response()
-	if t.Binding != nil {
-		r.ToolName = t.Binding.Tool
-	} else if len(tool) > 0 {
-		r.ToolName = tool[0]
-	}
+	r.ToolName = tool
 	fail(&r, code, content)
 	return events.AppendToolResponse(nil, &r, h.Now())
 }

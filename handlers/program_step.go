@@ -190,7 +190,7 @@ func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error)
 		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn, Since: p.turn.newest.Load(),
 		Interrupted: func(*idempotency.Record) ([]byte, error) {
 			return p.h.endedStep(s.turn, events.CodeInterrupted, fmt.Sprintf(
-				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool))
+				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool), s.Binding.Tool)
 		},
 	})
 	if err == nil && entry.Called == nil {
@@ -262,12 +262,8 @@ func (p *programRun) endWith(arguments map[string]any, response *idempotency.Rec
 			return program.End{}, damagedBy(err)
 		}
 	}
-	code := r.Code
-	if code == "" && !r.Success { // its tool returned, and its result reports a failure
-		code = events.CodeToolError
-	}
 	return program.End{
-		Seq: response.Seq, Success: r.Success, Code: string(code),
+		Seq: response.Seq, Success: r.Success, Code: string(r.FailureCode()),
 		Outcome: flow.Outcome{
 			Arguments: arguments, Output: output, Message: r.Content, Attempts: r.Attempts,
 			Duration: time.Duration(r.DurationMS) * time.Millisecond, EndedAt: endedAt,

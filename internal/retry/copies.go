@@ -70,7 +70,7 @@ func (p *Past) copyOf(id string) (Copy, error) {
 	own := p.calls[id]
 	r := own.end
 	c := Copy{
-		Call: id, From: r.ToolCallID, Seq: own.seq, Success: r.Success, Code: codeOf(r), Content: r.Content, Attempts: r.Attempts, DurationMS: r.DurationMS,
+		Call: id, From: r.ToolCallID, Seq: own.seq, Success: r.Success, Code: r.FailureCode(), Content: r.Content, Attempts: r.Attempts, DurationMS: r.DurationMS,
 	}
 	var err error
 	if own.called != nil {

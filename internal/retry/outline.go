@@ -60,7 +60,7 @@ func (p *Past) outline(o *Outline, prefix string, effect func(tool string) event
 		case copied != nil:
 			c.From, c.State, c.Code = copied.From, stateOf(copied.Success), copied.Code
 		case own != nil && own.end != nil:
-			c.From, c.State, c.Code = own.end.ToolCallID, stateOf(own.end.Success), codeOf(own.end)
+			c.From, c.State, c.Code = own.end.ToolCallID, stateOf(own.end.Success), own.end.FailureCode()
 		case own != nil && own.called != nil:
 			c.From, c.State = own.called.ToolCallID, NotEnded
 		}
@@ -99,7 +99,7 @@ func (p *Past) state(program *flow.Program, prefix string) flow.State {
 		} else if own := p.calls[id]; own != nil {
 			s := flow.CallState{Called: true, Ended: own.end != nil}
 			if own.end != nil {
-				s.Success, s.Code, s.Seq = own.end.Success, string(codeOf(own.end)), own.seq
+				s.Success, s.Code, s.Seq = own.end.Success, string(own.end.FailureCode()), own.seq
 			}
 			state[call.ID] = s
 		}
@@ -112,14 +112,6 @@ func stateOf(success bool) State {
 		return Succeeded
 	}
 	return Failed
-}
-
-// codeOf returns the code of a call that has ended. One that returned, and whose result reports a failure, has none in its response.
-func codeOf(r *events.ToolResponse) events.Code {
-	if r.Code == "" && !r.Success {
-		return events.CodeToolError
-	}
-	return r.Code
 }
 
 // uncertain reports whether the effect of a call may have happened although it has no success, and a second one could be harmful.
