@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,4 +113,36 @@ func (k *programKit) enteredCalls() []string {
 func echo(_ context.Context, call *tools.Call) (tools.Result, error) {
 	data, err := call.EncodedArgs()
 	return tools.Result{Value: data}, err
+}
+
+// stalling is a tool that stalls in its first run, as if its worker were paused, and echoes in the others.
+type stalling struct {
+	entered, released chan struct{}
+	runs              atomic.Int32
+}
+
+func newStalling() *stalling {
+	return &stalling{entered: make(chan struct{}, 1), released: make(chan struct{})}
+}
+
+func (s *stalling) run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	if s.runs.Add(1) == 1 {
+		s.entered <- struct{}{}
+		<-s.released
+	}
+	return echo(ctx, call)
+}
+
+// takenOver handles a plan by an owner whose tool stalls, and by the next one to the end. It returns the disposition of the first message.
+func (k *programKit) takenOver(agent, data string, tool *stalling) inbound.Disposition {
+	k.t.Helper()
+	held, lose := context.WithCancel(k.t.Context())
+	lost, over := k.plan(agent, data, 1), make(chan inbound.Disposition, 1)
+	lost.Held = held
+	go func() { over <- k.Handle(k.t.Context(), lost) }()
+	<-tool.entered
+	require.Equal(k.t, inbound.Ack, k.Handle(k.t.Context(), k.plan(agent, data, 2)).Do)
+	lose()
+	close(tool.released)
+	return <-over
 }

@@ -71,28 +71,10 @@ func TestAgentThatHasFailedWasEnteredOnce(t *testing.T) {
 
 func TestResponderGetsThePlanThatAnEarlierOwnerWasGiven(t *testing.T) {
 	t.Parallel()
-	in, dies := make(chan struct{}, 1), make(chan struct{})
-	first := true
-	second := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		if first {
-			first = false
-			in <- struct{}{}
-			<-dies
-		}
-		return echo(ctx, call)
-	}
+	second := newStalling()
 	plans, answers := &scriptedAgent{replies: []string{twoCalls}}, &scriptedAgent{replies: []string{`"Done."`}}
-	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": second, "planner": plans.reply, "writer": answers.reply})
-	held, lose := context.WithCancel(t.Context())
-	lost := k.plan("P", askForPlan, 1)
-	lost.Held = held
-	over := make(chan inbound.Disposition, 1)
-	go func() { over <- k.Handle(t.Context(), lost) }()
-	<-in
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("P", askForPlan, 2)).Do)
-	lose()
-	close(dies)
-	<-over
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": second.run, "planner": plans.reply, "writer": answers.reply})
+	k.takenOver("P", askForPlan, second)
 	require.EqualValues(t, 1, plans.asked.Load())
 	request, ok := answers.last.Load().Args["request"].(map[string]any)
 	require.True(t, ok)

@@ -77,28 +77,10 @@ func TestFinishedCallIsNotEnteredAgainAfterItsWorkerHasStopped(t *testing.T) {
 	} {
 		t.Run(effect, func(t *testing.T) {
 			t.Parallel()
-			in, dies := make(chan struct{}, 1), make(chan struct{})
-			first := true
-			second := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-				if first {
-					first = false
-					in <- struct{}{}
-					<-dies
-				}
-				return echo(ctx, call)
-			}
-			k := newProgramKit(t, map[string]toolFunc{c.first: echo, c.second: second})
+			second := newStalling()
+			k := newProgramKit(t, map[string]toolFunc{c.first: echo, c.second: second.run})
 			plan := `{"type": "tool_calls", "calls": [{"tool_name": "` + c.first + `", "arguments": {"id": "x"}}, {"tool_name": "` + c.second + `", "arguments": {"id": "$0.output.id"}}]}`
-			held, lose := context.WithCancel(t.Context())
-			lost := k.plan("A", plan, 1)
-			lost.Held = held
-			over := make(chan inbound.Disposition, 1)
-			go func() { over <- k.Handle(t.Context(), lost) }()
-			<-in
-			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", plan, 2)).Do)
-			lose()
-			close(dies)
-			require.NotEqual(t, inbound.Nak, (<-over).Do)
+			require.NotEqual(t, inbound.Nak, k.takenOver("A", plan, second).Do)
 			require.Equal(t, c.code, k.response().Code)
 			require.Equal(t, c.entered, k.enteredCalls())
 		})
