@@ -95,9 +95,17 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	}
 	call := Record{Key: c.Key.Public(events.RecordCall), Meta: meta, Data: c.Event}
 	const noClaim = 0 // this is the claim: it replaces no record, whatever generation that is of
-	seq, rival, err := j.create(ctx, call, noClaim)
+	seq, found, rival, err := j.createOrFind(ctx, call, noClaim)
 	if err != nil {
 		return Decision{}, err
+	}
+	if found {
+		switch end, ended, err := j.response(ctx, c.Key, seq); {
+		case err != nil:
+			return Decision{}, err
+		case ended:
+			return done(end, nil), nil
+		}
 	}
 	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Claim: seq, Lease: c.Lease, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
 	if rival == nil {
@@ -112,13 +120,25 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	hold.Token, hold.Claim = 0, generationOf(rival) // no owner (yet): the claim is the one of another message or delivery
 	// The common case of a refused claim is a late duplicate: one read of the response decides it. A cancel needs the whole
 	// turn, also after its end, to close its questions.
-	switch end, err := j.store.Last(ctx, c.Key.Public(events.RecordResponse)); {
-	case err == nil && !c.cancels() && !end.Former(hold.Claim):
-		return done(&end, nil), nil
-	case err != nil && !errors.Is(err, ErrNotFound):
+	switch end, ended, err := j.response(ctx, c.Key, hold.Claim); {
+	case err != nil:
 		return Decision{}, err
+	case ended && !c.cancels():
+		return done(end, nil), nil
 	}
 	return j.contend(ctx, c, hold, nil)
+}
+
+// response returns the response of a call and reports whether it has one, in the generation that began with a claim.
+func (j *Journal) response(ctx context.Context, key subjects.Key, claim uint64) (*Record, bool, error) {
+	end, err := j.store.Last(ctx, key.Public(events.RecordResponse))
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && end.Former(claim):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return &end, true, nil
 }
 
 // done is the decision for a turn that has a response, readable or not.

@@ -79,11 +79,18 @@ func NewNonce() string { return rand.Text() }
 // ctx ends, because it may have been stored (docs/journal.md#rule-5). If the bucket is gone, nothing is stored
 // (docs/journal.md#rule-9).
 func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint64, rival *Record, err error) {
+	seq, _, rival, err = j.createOrFind(ctx, r, claim)
+	return seq, rival, err
+}
+
+// createOrFind is create for a record that permits to enter a tool. Found is true if an earlier attempt, whose reply was lost, has
+// stored the record: by now another worker may have ended what it began.
+func (j *Journal) createOrFind(ctx context.Context, r Record, claim uint64) (seq uint64, found bool, rival *Record, err error) {
 	r.Meta.Owner = j.owner
 	var why error // the last error that is more than the end of ctx
 	for {
 		if seq, err = j.store.Create(ctx, r); err == nil {
-			return seq, nil, nil
+			return seq, false, nil, nil
 		}
 		var exists *ExistsError
 		switch {
@@ -91,26 +98,26 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 			r.Seq = 0 // the record to replace has expired
 			continue
 		case exists != nil:
-			found, errAt := j.store.At(ctx, exists.Seq)
+			first, errAt := j.store.At(ctx, exists.Seq)
 			switch {
-			case errAt == nil && found.Key != r.Key:
-				errAt = fmt.Errorf("journal: create %s: refused because of %s", r.Key, found.Key) // the response to another create
-			case errAt == nil && found.Err == nil && found.Meta.Nonce == r.Meta.Nonce:
-				return found.Seq, nil, nil
-			case errAt == nil && found.Former(claim) && found.Seq != r.Seq:
-				r.Seq = found.Seq
+			case errAt == nil && first.Key != r.Key:
+				errAt = fmt.Errorf("journal: create %s: refused because of %s", r.Key, first.Key) // the response to another create
+			case errAt == nil && first.Err == nil && first.Meta.Nonce == r.Meta.Nonce:
+				return first.Seq, true, nil, nil
+			case errAt == nil && first.Former(claim) && first.Seq != r.Seq:
+				r.Seq = first.Seq
 				continue
 			case errAt == nil:
-				return 0, &found, nil
+				return 0, false, &first, nil
 			}
 			err = errAt
 		case errors.Is(err, ErrUndecided):
 			if err := j.pause(ctx, undecidedPause); err != nil {
-				return 0, nil, err
+				return 0, false, nil, err
 			}
 			continue
 		case errors.Is(err, ErrRefused), errors.Is(err, ErrGone):
-			return 0, nil, err
+			return 0, false, nil, err
 		default:
 			j.unknown()
 		}
@@ -118,7 +125,7 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 			why = err
 		}
 		if errPause := j.pause(ctx, unknownPause); errPause != nil {
-			return 0, nil, errors.Join(errPause, why)
+			return 0, false, nil, errors.Join(errPause, why)
 		}
 	}
 }

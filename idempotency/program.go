@@ -91,7 +91,14 @@ type StepEntry struct {
 func (j *Journal) Enter(ctx context.Context, h Hold, s StepCall) (StepEntry, error) {
 	meta := h.meta()
 	meta.Effect, meta.Digest = h.Effect, s.Digest
-	seq, called, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordCall), Meta: meta, Data: s.Event}, h.Claim)
+	seq, found, called, err := j.createOrFind(ctx, Record{Key: h.Key.Public(events.RecordCall), Meta: meta, Data: s.Event}, h.Claim)
+	if err == nil && found {
+		if _, ended, err := j.response(ctx, h.Key, h.Claim); err != nil {
+			return StepEntry{}, err
+		} else if ended {
+			return StepEntry{}, ErrLost
+		}
+	}
 	switch {
 	case err != nil:
 		return StepEntry{}, err

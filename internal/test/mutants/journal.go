@@ -195,8 +195,8 @@ func shared() []Edit {
 	return []Edit{
 		{
 			File: "idempotency/claim.go",
-			From: `seq, rival, err := j.create(ctx, call, noClaim)`,
-			To:   `if d, wrong := j.claimWrongly(ctx, c, call); wrong { return d, nil }; seq, rival, err := j.create(ctx, call, noClaim)`,
+			From: `seq, found, rival, err := j.createOrFind(ctx, call, noClaim)`,
+			To:   `if d, wrong := j.claimWrongly(ctx, c, call); wrong { return d, nil }; seq, found, rival, err := j.createOrFind(ctx, call, noClaim)`,
 		},
 		{
 			File: "idempotency/finish.go",

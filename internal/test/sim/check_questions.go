@@ -90,6 +90,18 @@ func (w *world) checkEntry(t *turn, e *entry) {
 	}
 }
 
+// checkNotEnded: the tool of a turn is not entered if the turn had its response when the claim, whose reply was lost, was sent again.
+func (w *world) checkNotEnded(e *entry) {
+	t := w.turnOf(e.turn)
+	if t == nil || w.active.t == nil {
+		return
+	}
+	h := w.history(t)
+	if h.claim != nil && len(h.responses) > 0 && h.responses[0].Seq <= w.active.t.refused[h.claim.Key] && !w.active.t.sawStaleRead {
+		w.violatef("%s: entered by epoch %d, though its response was stored before its claim was refused", t.id.Turn, e.epoch)
+	}
+}
+
 // checkPass: the code after an answer runs in two runs of a replay tool only while it is code
 // before a question that was asked later, or the first of them had parked.
 func (w *world) checkPass(t *turn, id string, e *entry) {

@@ -48,6 +48,7 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	w.ledger = append(w.ledger, e)
 	x.t.entry = e
 	w.tracef("  %s: tool of %s entered (%s), epoch %d, run %d", x.p.name, e.turn, e.tool, e.epoch, run)
+	w.checkNotEnded(e)
 	if call.Epoch == 1 && w.chance(1, 2) { // a turn that was parked keeps the variables that it had
 		w.load(ctx, call)
 	}
