@@ -3,6 +3,7 @@ package oneturn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,8 @@ type PlanToCheck struct {
 	Workflow string
 	// Agent of the turn, may be empty.
 	Agent string
-	// Tool is the name of the tool that would run the program. Defaults to the only one for data of this form.
+	// Tool is the name of the tool that would run the program. Defaults to the only one for data of this form, automatic
+	// tools first.
 	Tool string
 	// Data is what the turn has as its data: a plan, or the request of an orchestration. Any value that encoding/json can
 	// write.
@@ -47,7 +49,8 @@ type PlanCheck struct {
 	Errors   []flow.Problem
 	Code     events.Code
 	Feedback string
-	// Warnings are what the program probably does not mean, such as texts that look like references. It may run all the same.
+	// Warnings are what the program probably does not mean: texts that look like references, keys that are ignored,
+	// arguments that a tool does not declare. It may run all the same.
 	Warnings []flow.Problem
 }
 
@@ -96,6 +99,9 @@ func (c *Client) checkPlan(ctx context.Context, p *PlanToCheck) (*program.Checke
 		}
 	}
 	b, err := program.Select(set, p.Workflow, p.Agent, p.Tool, data)
+	if errors.Is(err, program.ErrSeveralTools) {
+		return nil, fmt.Errorf("%w: set PlanToCheck.Tool, or PlanToCheck.Agent to the agent of one", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@
 //
 //   - program.go: [Program], [Step], [Call], [Limits], [Options]
 //   - tool.go: [Tool] and [Tools], what the compiler knows of the tools
-//   - problem.go, feedback.go: [Refused], its problems, and the text for the model; warnings.go: what a dry run reports besides
+//   - problem.go, feedback.go: [Refused], its problems, and the text for the model
+//   - warnings.go, warnings_values.go: what a dry run reports in addition; aliases.go: keys written in place of others
 //
 // Compiling:
 //

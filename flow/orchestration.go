@@ -58,14 +58,18 @@ func (c *compiler) request(data any) (r Request) {
 
 // PlanOf returns the plan that data for a kind of program contains: under its key plan, or else the data itself.
 func PlanOf(kind Kind, data map[string]any) map[string]any {
-	own := "type"
-	if kind == KindOrchestration {
-		own = "steps"
-	}
-	if plan, ok := data["plan"].(map[string]any); ok && data[own] == nil {
+	if plan, ok := data["plan"].(map[string]any); ok && data[ownKey(kind)] == nil {
 		return plan
 	}
 	return data
+}
+
+// ownKey is the key by which data is recognised as the plan itself.
+func ownKey(kind Kind) string {
+	if kind == KindOrchestration {
+		return "steps"
+	}
+	return "type"
 }
 
 // CompileOrchestration compiles the plan of an orchestration request, or the plan that a planner made
@@ -202,6 +206,21 @@ func (c *compiler) group(step *Step, v any, path string, order int) {
 	o.close()
 }
 
+// directArgument is a key of an agent that is an argument of its tool.
+type directArgument struct{ key, argument string }
+
+func directArguments() [2]directArgument {
+	return [...]directArgument{{"prompt", "prompt"}, {"action_id", "action"}}
+}
+
+// agentTool finds the tool of an agent_id: an agent, else any tool.
+func (c *compiler) agentTool(id string) (Tool, bool) {
+	if tool, ok := c.tools.Find("agent:" + id); ok {
+		return tool, true
+	}
+	return c.tools.Find(id)
+}
+
 // agent reads one agent: the call of a tool.
 func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	call.ID = id
@@ -215,7 +234,7 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	call.Arguments = make(map[string]any, len(with)+2) // and prompt and action
 	maps.Copy(call.Arguments, with)
 	call.path, call.direct = path, map[string]string{}
-	for _, given := range [...]struct{ key, argument string }{{"prompt", "prompt"}, {"action_id", "action"}} {
+	for _, given := range directArguments() {
 		text, ok := o.text(given.key)
 		if _, twice := with[given.argument]; !ok && !twice && o.m[given.key] != nil { // reported, and not missing
 			call.Arguments[given.argument], call.wrong = o.m[given.key], map[string]bool{given.argument: true}
@@ -231,10 +250,7 @@ func (c *compiler) agent(v any, path string, order int, id string) (call Call) {
 	case name == "":
 		o.addf("agent_id", "required", "an agent needs agent_id")
 	default:
-		tool, ok := c.tools.Find("agent:" + name)
-		if !ok {
-			tool, ok = c.tools.Find(name)
-		}
+		tool, ok := c.agentTool(name)
 		if call.Tool = tool.Name; !ok {
 			o.addf("agent_id", RuleUnknown, "%q is not an agent that this orchestration may call.%s", clip(name), c.closest(name, c.tools.Names()))
 		}

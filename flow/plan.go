@@ -46,15 +46,33 @@ func (c *compiler) plan(data any, s source) *Program {
 		if !given {
 			rule = "required"
 		}
-		c.addf(s.order, s.path+"/type", rule, `type has to be "tool_calls" or "direct_response"`)
+		c.addf(s.order, s.path+"/type", rule, `type has to be "tool_calls" or "direct_response"%s`, typeHint(m))
 	}
 	return p
+}
+
+// typeHint names what was probably meant as the type of a plan, or that the data looks like an orchestration.
+func typeHint(plan map[string]any) string {
+	if text, ok := plan["type"].(string); ok && text != "" {
+		return "; it is " + strconv.Quote(clip(text))
+	}
+	if alias := aliasOf(plan, "type"); alias != "" {
+		return "; did you mean type in place of " + strconv.Quote(clip(alias)) + "?"
+	}
+	if plan["steps"] != nil {
+		return "; this looks like an orchestration, which is run by a tool of kind orchestrate"
+	}
+	return ""
 }
 
 // missingOrType adds the problem of a required key that is absent or of another type.
 func (c *compiler) missingOrType(m map[string]any, key, want string, s source) {
 	if v, given := m[key]; given {
 		c.addf(s.order, pointer(s.path, key), "type", "%s has to be %s, got %s", key, want, typeName(v))
+		return
+	}
+	if alias := aliasOf(m, key); alias != "" {
+		c.addf(s.order, pointer(s.path, key), "required", "%s is missing; did you mean %s in place of %q?", key, key, clip(alias))
 		return
 	}
 	c.addf(s.order, pointer(s.path, key), "required", "%s is missing; it has to be %s", key, want)
@@ -103,11 +121,7 @@ func (c *compiler) planCall(v any, i int, s source) planCall {
 	}
 	at := source{path: call.path, order: s.at(i)}
 	if call.name, ok = m["tool_name"].(string); !ok {
-		if alias := aliasOf(m, "tool_name"); alias != "" {
-			c.addf(at.order, call.path+"/tool_name", "required", "tool_name is missing; did you mean tool_name in place of %q?", alias)
-		} else {
-			c.missingOrType(m, "tool_name", "a string", at)
-		}
+		c.missingOrType(m, "tool_name", "a string", at)
 	} else if call.name == "" {
 		c.addf(at.order, call.path+"/tool_name", "required", "tool_name of call %d is empty", i)
 	} else if call.tool, call.known = c.tools.Find(call.name); !call.known {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +54,7 @@ func (a *app) planCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Report what a worker would do with a plan or an orchestration",
 		Long: `Check reads the data of a turn for a tool of kind plan or orchestrate from FILE ("-" is standard input), or
-the whole event of such a turn, and compiles it as a worker would: it prints the errors of a real run and the feedback for the model that
+the whole event of such a turn, which also names workflow and agent, and compiles it as a worker would: it prints the errors of a real run and the feedback for the model that
 has written the program, or else its steps with their tools, effects and needs, and the number of records
 that the turn would store if each step runs once and asks no person. Nothing runs and nothing is stored.
 
@@ -67,8 +69,8 @@ not found. The shape of -o json:
    "errors": [{"tool_index", "argument", "template", "error", "path", "rule", "message"}],
    "reason", "code", "message", "feedback", "warnings": [{"path", "rule", "message"}]}
 
-Warnings are texts that look like references and are passed as text, and keys that are ignored. They do not
-change the exit code.
+Warnings are texts that look like references and are passed as text, keys that are ignored, and arguments
+that a tool does not declare. They do not change the exit code.
 
 With planner, that agent has to write the program first, and there are no steps yet.`,
 		Example: `  turnctl plan check plan.json --workflow Travel
@@ -83,15 +85,16 @@ With planner, that agent has to write the program first, and there are no steps 
 	})
 	c.Flags().StringVar(&of.workflow, "workflow", "", "workflow of the turn (default: the only one of the folder)")
 	c.Flags().StringVar(&of.agent, "agent", "", "agent of the turn (default: the first agent with the tool)")
-	c.Flags().StringVar(&of.tool, "tool", "", "tool that would run the program (default: the only one for data of this form)")
+	c.Flags().StringVar(&of.tool, "tool", "", "tool that would run the program (default: the only one for data of this form, automatic tools first)")
 	return c
 }
 
 func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, file string) (*program.Checked, error) {
-	data, err := a.planData(file)
+	data, event, err := a.planData(file)
 	if err != nil {
 		return nil, err
 	}
+	of.workflow, of.agent = cmp.Or(of.workflow, event.workflow), cmp.Or(of.agent, event.agent)
 	set, err := inspect(ctx, "plan check", cfg.Workflows, cfg.Python)
 	if err != nil {
 		return nil, err
@@ -102,6 +105,9 @@ func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, f
 		return nil, cli.Usagef("plan check: the folder %s has %s: name one with --workflow", cfg.Workflows, plural.Of(len(names), "workflow"))
 	}
 	b, err := program.Select(set, of.workflow, of.agent, of.tool, data)
+	if errors.Is(err, program.ErrSeveralTools) {
+		return nil, cli.Usagef("plan check: %s: name one with --tool, or the agent of one with --agent", clean(messageOf(err), longestText))
+	}
 	if err != nil {
 		return nil, cli.Usagef("plan check: %s; turnctl check lists errors in manifests", clean(messageOf(err), longestText))
 	}
@@ -128,14 +134,14 @@ func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, f
 	return program.Check(program.NewCompiler(set, b, of.agent, 1, describe), data), nil
 }
 
-// planData reads the data of a turn, or takes it from the whole event of one.
-func (a *app) planData(file string) (any, error) {
+// planData reads the data of a turn, or takes it from the whole event of one, which names a workflow and an agent.
+func (a *app) planData(file string) (data any, event turnOfPlan, err error) {
 	in, name := a.stdin, "standard input"
 	if file != "-" {
 		name = file
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, cli.Usagef("plan check: %w", err)
+			return nil, event, cli.Usagef("plan check: %w", err)
 		}
 		defer f.Close()
 		in = f
@@ -143,18 +149,18 @@ func (a *app) planData(file string) (any, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxArgument+1))
 	switch {
 	case err != nil:
-		return nil, cli.Usagef("plan check: read %s: %w", name, err)
+		return nil, event, cli.Usagef("plan check: read %s: %w", name, err)
 	case len(text) > maxArgument:
-		return nil, cli.Usagef("plan check: %s has over %d bytes", name, maxArgument)
+		return nil, event, cli.Usagef("plan check: %s has over %d bytes", name, maxArgument)
 	}
-	data, err := events.Decode(text)
+	data, err = events.Decode(text)
 	if err != nil {
-		return nil, cli.Usagef("plan check: %s is not JSON: %s", name, messageOf(err))
+		return nil, event, cli.Usagef("plan check: %s is not JSON: %s", name, messageOf(err))
 	}
 	if turn, err := events.DecodeTurn(text); err == nil && turn.Data != nil {
-		return turn.Data, nil
+		return turn.Data, turnOfPlan{workflow: turn.Workflow, agent: turn.Agent}, nil
 	}
-	return data, nil
+	return data, event, nil
 }
 
 func planText(w io.Writer, c *program.Checked) {

@@ -54,6 +54,33 @@ func TestPlanCheckWarnsOfTextsThatLookLikeReferences(t *testing.T) {
 	require.Contains(t, stdout, "warning: /calls/0/arguments/city: \"$0.city\" looks like a reference and is passed as text: write $<number")
 }
 
+func TestPlanCheckWarnsOfArgumentsAndKeysThatHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel})
+	plan := `{"type": "tool_calls", "note": 1, "calls": [{"tool_name": "reserve", "arguments": {"hotl": "Ritz"}}]}`
+	code, stdout, stderr := atTerminal(t, plan, "plan", "check", "-", "--workflows", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, "Travel/run_plan runs 1 call")
+	require.Contains(t, stdout, "warning: /note: the key \"note\" is ignored: a plan has type, reasoning and calls\n")
+	require.Contains(t, stdout, "warning: /calls/0/arguments/hotl: tool reserve does not declare argument \"hotl\"; it declares hotel. Did you mean \"hotel\"?\n")
+}
+
+func TestPlanCheckNamesApprovalAndResponder(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel + "- {name: careful, kind: plan, agent: Lead, planner: planner, respond: planner, approve: true}\n"})
+	for data, want := range map[string]string{
+		`{"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}`: "Travel/careful runs 1 call and stores 8 records\n" +
+			"  0  search  none\na person approves it first\nagent planner words the answer\n",
+		`{"prompt": "a hotel"}`:                               "Travel/careful asks agent planner for the program first\na person approves it first\nagent planner words the answer\n",
+		`{"type": "tool_calls", "calls": []}`:                 "Travel/careful runs 0 calls and stores 2 records\n",
+		`{"type": "direct_response", "content": "No hotel."}`: "Travel/careful runs 0 calls and stores 2 records\n",
+	} {
+		code, stdout, stderr := atTerminal(t, data, "plan", "check", "-", "--workflows", dir, "--tool", "careful")
+		require.Equal(t, cli.OK, code, stderr)
+		require.Equal(t, want, stdout)
+	}
+}
+
 func TestPlanCheckFailsWithTheErrorsAndTheFeedbackOfARun(t *testing.T) {
 	t.Parallel()
 	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel})
@@ -89,13 +116,13 @@ func TestPlanCheckSelectsTheToolForTheData(t *testing.T) {
 		{`{"plan": {"steps": [{"agent": {"agent_id": "search", "with": {"city": "Rome"}}}]}}`, []string{"--workflow", "Travel"}, cli.OK, "Travel/cp__agent_orchestrate runs 1 call and stores 5 records"},
 		{`{"prompt": "a hotel"}`, []string{"--workflow", "Travel", "--tool", "run_plan"}, cli.OK, "Travel/run_plan asks agent planner for the program first"},
 		{`{"prompt": "a hotel"}`, []string{"--workflow", "Travel", "--agent", "Lead"}, cli.Failed, "no planner is configured for tool cp__agent_orchestrate"},
-		{`{"prompt": "a hotel"}`, []string{"--workflow", "Travel"}, cli.Usage, "several tools for it (run_plan, cp__agent_orchestrate): name one, or the agent of one"},
-		{`{}`, []string{"--workflow", "Other"}, cli.Usage, `workflow "Other" has no tool of kind plan: add one to its oneturn.yaml`},
+		{`{"prompt": "a hotel"}`, []string{"--workflow", "Travel"}, cli.Usage, "several tools for it (run_plan of agent Assistant, cp__agent_orchestrate of agent Lead): name one with --tool, or the agent of one with --agent"},
+		{`{}`, []string{"--workflow", "Other"}, cli.Usage, `workflow "Other" has no tool that runs programs: add one to its oneturn.yaml`},
 		{`{}`, []string{"--workflow", "Travl"}, cli.Usage, `did you mean "Travel"?`},
 		{`{}`, []string{"--workflow", "Travel", "--tool", "search"}, cli.Usage, `tool "search" is of kind go and runs no programs`},
 		{`{}`, nil, cli.Usage, "has 2 workflows: name one with --workflow"},
 		{`{`, []string{"--workflow", "Travel"}, cli.Usage, "standard input is not JSON"},
-		{`{"kind": "plan_ready", "plan": {"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}, "turn_idempotency_key": "t", "context": {"chat_id": "c", "workflow_name": "Travel"}}`, []string{"--workflow", "Travel", "--tool", "run_plan"}, cli.OK, "Travel/run_plan runs 1 call"},
+		{`{"kind": "plan_ready", "plan": {"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}, "turn_idempotency_key": "t", "context": {"chat_id": "c", "workflow_name": "Travel"}}`, nil, cli.OK, "Travel/run_plan runs 1 call"},
 	} {
 		code, stdout, stderr := atTerminal(t, test.data, append([]string{"plan", "check", "-", "--workflows", dir}, test.args...)...)
 		require.Equal(t, test.code, code, stdout+stderr)

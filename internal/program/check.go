@@ -2,8 +2,6 @@ package program
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
@@ -55,7 +53,7 @@ func Check(c *Compiler, data any) *Checked {
 		data = conformed
 	}
 	if object, ok := data.(map[string]any); ok {
-		checked.Warnings = flow.Warnings(c.Kind(), flow.PlanOf(c.Kind(), object))
+		checked.Warnings = flow.Warnings(c.Kind(), object, c.Tools)
 	}
 	p, ask, err := c.Compile(data)
 	var refused *flow.Refused
@@ -111,64 +109,4 @@ func Writes(b *bindings.Binding, p *flow.Program) int {
 		n += responder
 	}
 	return n
-}
-
-// Select finds the tool that runs a program: by its name, or if tool is "" the only one of the workflow that runs data
-// of this form, tools of the agent first. The agent may be "".
-func Select(set *bindings.Set, workflow, agent, tool string, data any) (*bindings.Binding, error) {
-	if tool != "" {
-		if b := set.Bound(workflow, agent, tool); b != nil && b.Program != nil {
-			return b, nil
-		}
-		b, err := set.Tool(workflow, tool)
-		if err != nil {
-			return nil, fmt.Errorf("find tool %q: %w", tool, err)
-		}
-		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("tool %q is of kind %s and runs no programs: name a tool of kind plan or orchestrate", b.Tool, b.Kind)}
-	}
-	kind, what := kindOfData(data), "that runs programs"
-	if kind != "" {
-		what = "of kind " + string(kind)
-	}
-	var all, own []*bindings.Binding
-	var names []string
-	for _, t := range set.Tools(workflow) {
-		if t.Program == nil || kind != "" && t.Kind != kind {
-			continue
-		}
-		b := set.Bound(workflow, agent, t.Tool)
-		all, names = append(all, b), append(names, b.Tool)
-		if b.Agent == events.Name(agent) {
-			own = append(own, b)
-		}
-	}
-	switch {
-	case len(all) == 1:
-		return all[0], nil
-	case len(own) == 1:
-		return own[0], nil
-	case len(all) > 1:
-		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("workflow %q has several tools for it (%s): name one, or the agent of one", workflow, strings.Join(names, ", "))}
-	case set.WorkflowDigest(workflow) == "":
-		_, err := set.ResolvePlan(workflow, agent)
-		return nil, err
-	default:
-		return nil, &events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("workflow %q has no tool %s: add one to its oneturn.yaml", workflow, what)}
-	}
-}
-
-// kindOfData guesses which kind of tool data is for: an orchestration has a plan with steps, or settings of a request.
-// A prompt alone is for either: "".
-func kindOfData(data any) bindings.Kind {
-	m, _ := data.(map[string]any)
-	plan, _ := m["plan"].(map[string]any)
-	for _, v := range []any{m["bindings"], m["timeout_ms"], m["max_parallel"], m["steps"], plan["steps"]} {
-		if v != nil {
-			return bindings.KindOrchestrate
-		}
-	}
-	if m["prompt"] != nil && m["type"] == nil {
-		return ""
-	}
-	return bindings.KindPlan
 }

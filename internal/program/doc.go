@@ -4,6 +4,6 @@
 // of its caller ([Steps]).
 //
 // tools.go: [Tools] are the tools of steps with their schemas. compile.go: [Compiler] reads the data of a turn or the
-// arguments of a step. check.go: [Check] is the dry run. runner.go: [Runner] runs a program, call by call. clock.go: [Clock]
+// arguments of a step. check.go: [Check] is the dry run; select.go: [Select] finds the tool for data. runner.go: [Runner] runs a program, call by call. clock.go: [Clock]
 // bounds its time. started.go: the form in which it is stored and drawn. planning.go: what a planner gets.
 package program
