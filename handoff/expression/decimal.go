@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// decimal is an exact number: 0.digits × 10^exponent. The digits have no zeros at their ends, and those of zero are
-// empty, so equal numbers are equal structs. Numbers are only compared, so an exponent may be of any size.
+// decimal is an exact number: 0.digits × 10^exponent. The digits have no zeros at their ends, and zero has none,
+// so equal numbers are equal structs. Numbers are only compared, so an exponent may be of any size.
 type decimal struct {
 	negative bool
 	digits   string

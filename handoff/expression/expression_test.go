@@ -31,7 +31,7 @@ func TestResultsOfExpressions(t *testing.T) {
 		`1 < 3 < 2`:                                            false,
 		`2 < 1 < 'x'`:                                          false, // the rest of a false chain is not compared
 		`${s} == 'a\nb' == "a\x0ab" == 'a\012b'`:               true,
-		`${s} == "a\` + "\n" + `\nb"`:                          true, // a line that goes on
+		`${s} == "a\` + "\n" + `\nb"`:                          true, // continued on the next line
 		`'\q' == "\\q" and '\'' == "'"`:                        true,
 		`${quote} == "' or True or '"`:                         true,
 		`${reference} == '$\x7bt}'`:                            true,

@@ -87,7 +87,7 @@ func (o operand) compare(operator string, p operand) (result, ok bool) {
 	case o.kind == numberKind:
 		order = o.number.compare(p.number)
 	case o.kind == textKind:
-		order = cmp.Compare(o.text, p.text) // the order of UTF-8 is that of code points
+		order = cmp.Compare(o.text, p.text) // UTF-8 has the order of code points
 	case operator != "==" && operator != "!=":
 		return false, false
 	}

@@ -9,7 +9,7 @@ import (
 
 // The errors for what Python has and conditions do not, and for what other languages have. Each has the fix.
 
-// keyword reports whether a word of Python cannot be a name.
+// keyword reports whether Python reserves the name.
 func keyword(word string) bool {
 	return slices.Contains([]string{
 		"and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
@@ -100,7 +100,7 @@ func (p *parser) refuseAfterValue() {
 	case tok.kind == nameToken && slices.Contains([]string{"and", "or", "not"}, strings.ToLower(text)):
 		fix = "write " + strings.ToLower(text)
 	case tok.kind == nameToken:
-		fix += "; for a condition in words write condition_type: llm"
+		fix += "; for a condition that a model decides write condition_type: llm"
 	}
 	p.failf(code, tok.start, fix, "%s after a value", shown(text))
 }

@@ -61,7 +61,7 @@ func (l *lexer) escape(value *strings.Builder, i int) int {
 	switch {
 	case strings.HasPrefix(rest[1:], "\r\n"):
 		return i + intro + 1
-	case c == '\n', c == '\r': // the line goes on
+	case c == '\n', c == '\r': // the text continues on the next line
 		return i + intro
 	case c == 'x':
 		return l.codePoint(value, i, intro, 2, 16)
