@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/agentjson"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/config"
@@ -166,13 +167,13 @@ func TestTextsGiveTheObjectThatThePageDocuments(t *testing.T) {
 			text, ok = decode(t, text).(string)
 			require.True(t, ok)
 		}
-		got, err := events.ExtractObject(text)
+		got, err := agentjson.Extract(text, agentjson.Options{})
 		if want == "error" {
 			require.ErrorIs(t, err, events.ErrBadArgs, text)
 			continue
 		}
 		require.NoError(t, err, text)
-		require.Equal(t, decode(t, want), got)
+		require.Equal(t, decode(t, want), got.Object)
 	}
 }
 

@@ -23,6 +23,17 @@ func Decode(data []byte) (any, error) {
 	return p.document()
 }
 
+// DecodePrefix is [Decode] for the document that text begins with, whatever follows it. It returns its length in
+// bytes. The tree shares memory with text.
+func DecodePrefix(text string) (v any, length int, err error) {
+	p := parser{s: text}
+	v, problem := p.value()
+	if problem != nil {
+		return nil, 0, problem
+	}
+	return v, p.pos, nil
+}
+
 // document reads the one document. Afterwards the parser knows how many containers the deepest
 // value lies in, and how many values there are.
 func (p *parser) document() (any, error) {

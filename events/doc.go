@@ -4,9 +4,8 @@
 //
 // Reading: [Decode] turns bytes into a value tree (nil, bool, string, [json.Number], []any,
 // map[string]any); [Parse] opens the envelope; [DecodeTurn], [DecodeAnswer] and [DecodeCancel]
-// give typed events; [ExtractObject] finds the object in what an agent wrote. Writing:
-// [AppendJSON] is canonical JSON of a value tree, [Encode] an event in its envelope,
-// [EncodeTurn], [EncodeAnswer] and [EncodeCancel] what a publisher sends.
+// give typed events. Writing: [AppendJSON] is canonical JSON of a value tree, [Encode] an event in its
+// envelope, [EncodeTurn], [EncodeAnswer] and [EncodeCancel] what a publisher sends.
 //
 //	{"type":"chat.<kind>","data":{"kind":"<kind>",…},"timestamp":"2026-01-02T03:04:05.678Z"}
 //
@@ -23,6 +22,5 @@
 //   - ids.go, question_id.go, step_id.go, normalize_name.go: ids of calls, questions and steps, and the form in which names are compared
 //   - decode.go, json_literal.go, json_limits.go: the strict decoder
 //   - encode.go, json_writer.go, json_append.go, canonical.go: the encoder, and canonical JSON
-//   - extract_json.go, strip_reasoning.go: the object in what an agent wrote
 //   - input_text.go, log_text.go, text_limit.go: texts for tools, logs and people
 package events

@@ -1,7 +1,9 @@
 package events_test
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,4 +92,19 @@ func TestEveryKindHasThePrefixOnce(t *testing.T) {
 	}
 	_, err := events.Parse([]byte(`{"type":"chat.text","data":{"kind":"chat.print"}}`))
 	require.ErrorContains(t, err, "send one kind")
+}
+
+// observedLines reads the lines `left => right` of a file of observed cases.
+func observedLines(t *testing.T, file string) [][2]string {
+	t.Helper()
+	data, err := os.ReadFile("../testdata/mozaiks/" + file)
+	require.NoError(t, err)
+	var all [][2]string
+	for line := range strings.Lines(string(data)) {
+		left, right, ok := strings.Cut(strings.TrimSpace(line), " => ")
+		require.True(t, ok, line)
+		all = append(all, [2]string{left, right})
+	}
+	require.NotEmpty(t, all)
+	return all
 }

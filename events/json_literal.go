@@ -137,6 +137,9 @@ func scanNumber(s string) (n int, reason string) {
 			return n, "exponent over " + strconv.Itoa(MaxExponent) + ": send the number as a string"
 		}
 		n += size
+		if n <= MaxNumberChars && !isDouble(s[:n]) {
+			return 0, "a number beyond the range of doubles: send it as a string"
+		}
 	}
 	if n > MaxNumberChars {
 		return 0, "number of more than " + strconv.Itoa(MaxNumberChars) + " characters: send it as a string"
@@ -147,6 +150,12 @@ func scanNumber(s string) (n int, reason string) {
 func smallExponent(digits string) bool {
 	e, err := strconv.Atoi(digits)
 	return err == nil && e <= MaxExponent
+}
+
+// isDouble reports whether a reader that knows doubles only can hold a number.
+func isDouble(literal string) bool {
+	_, err := strconv.ParseFloat(literal, 64)
+	return err == nil
 }
 
 // digits counts the decimal digits at the start of s.

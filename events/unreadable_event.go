@@ -111,3 +111,37 @@ func (p *parser) skip() bool {
 	p.pos = end
 	return true
 }
+
+// closing returns the offset after the bracket that closes the one at text[at], -1 if there
+// is none. Brackets in strings do not count.
+func closing(text string, at int) int {
+	const toClosing = 2 // in ASCII, from [ to ] and from { to }
+	open, depth := text[at], 0
+	for i := at; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i)
+		case open:
+			depth++
+		case open + toClosing:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// endOfString returns the offset of the quote that ends the string at s[at], len(s) if there
+// is none.
+func endOfString(s string, at int) int {
+	for i := at + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(s)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/oneturn/oneturn/agentjson"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/excerpt"
 )
@@ -31,7 +32,7 @@ func ReadReply(reply json.RawMessage) (map[string]any, error) {
 }
 
 // ReadText reads a reply that is exactly one JSON object, or one code fence around it. Reasoning in the marks of
-// [events.WithoutReasoning] is not part of the reply. Any other text around the object is an error: part of it may be
+// [agentjson.WithoutReasoning] is not part of the reply. Any other text around the object is an error: part of it may be
 // meant to change the program. The time is linear in the text; the error contains none of its values.
 func ReadText(text string) (map[string]any, error) {
 	if len(text) > MaxReply {
@@ -39,7 +40,7 @@ func ReadText(text string) (map[string]any, error) {
 	}
 	text = strings.TrimSpace(strings.TrimPrefix(text, "\ufeff"))
 	if !strings.HasPrefix(text, "{") {
-		answer, open := events.WithoutReasoning(text)
+		answer, open := agentjson.WithoutReasoning(text)
 		if open {
 			return nil, errors.New("it ends inside its reasoning")
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/oneturn/oneturn/agentjson"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/internal/excerpt"
@@ -54,7 +55,7 @@ func Content(reply json.RawMessage) (string, error) {
 			}
 		}
 	}
-	text, open := events.WithoutReasoning(text)
+	text, open := agentjson.WithoutReasoning(text)
 	text = strings.TrimSpace(text)
 	if text == "" || open {
 		return "", &events.Error{Code: events.CodeToolError, Op: "respond", Msg: "the responder's result has no text: expected a string, or an object with content"}

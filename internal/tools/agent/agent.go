@@ -5,12 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/outbound"
@@ -84,9 +80,9 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if err := outbound.Ended(ctx, op); err != nil {
 		return tools.Result{}, err
 	}
-	ask, model, output := Ask{Schema: t.o.Output}, t.model, t.o.Output
+	ask, to, output := Ask{Schema: t.o.Output}, t.model, t.o.Output
 	if call.Prompt != nil {
-		ask, model, output = t.ask(call.Prompt), t.prompt, nil
+		ask, to, output = t.ask(call.Prompt), t.prompt, nil
 	} else {
 		var err error
 		if ask.Messages, err = messages(op, call); err != nil {
@@ -95,7 +91,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		ask.Messages = withSystem(t.t.Completions.System, ask.Messages)
 	}
 	start := time.Now()
-	answer, err := model.Complete(ctx, call, ask)
+	answer, err := to.Complete(ctx, call, ask)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -107,55 +103,6 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	}
 	value, err := t.result(op, answer, output)
 	return tools.Result{Value: value}, err
-}
-
-// isBlank reports whether a model has answered, and with nothing.
-func isBlank(a Answer) bool {
-	return strings.TrimSpace(a.Content) == "" && a.Refusal == "" && (a.Finish == "" || a.Finish == "stop")
-}
-
-// result is the answer of the model, as JSON: a string without an output schema.
-func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMessage, error) {
-	fail := func(code events.Code, msg string) (json.RawMessage, error) {
-		return nil, &events.Error{Code: code, Op: op, Msg: msg}
-	}
-	content, open := a.Content, false
-	if !jsontext.Value(content).IsValid() {
-		content, open = events.WithoutReasoning(content)
-	}
-	if len(content) < len(a.Content) {
-		content = strings.TrimSpace(content)
-	}
-	switch {
-	case a.Refusal != "":
-		return fail(events.CodeUserError, "the model refuses: "+t.client.Clean(a.Refusal))
-	case a.Finish == "content_filter":
-		return fail(events.CodeUserError, "the endpoint's filter has stopped the answer")
-	case a.Finish == "error":
-		return fail(events.CodeToolError, "the endpoint reports that the model failed while it answered")
-	case a.Finish == "length":
-		return fail(events.CodeToolError, fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
-	case open:
-		return fail(events.CodeToolError, "the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
-	case strings.TrimSpace(content) == "":
-		return fail(events.CodeToolError, "the model's answer is empty")
-	case output == nil:
-		value, err := json.Marshal(t.client.Redact(content))
-		if err != nil { // a string has a JSON form
-			return fail(events.CodeToolError, "the model's answer has no JSON form")
-		}
-		return value, nil
-	case jsontext.Value(content).IsValid():
-		return t.client.RedactJSON(json.RawMessage(content)), nil
-	}
-	object, err := events.ExtractObject(content) // without a schema, models wrap it in prose
-	if err == nil {
-		value, err := events.AppendJSON(nil, object)
-		if err == nil {
-			return t.client.RedactJSON(value), nil
-		}
-	}
-	return fail(events.CodeToolError, "the model's answer is not the JSON that was asked for: ask it again, for one JSON value that fits the schema and nothing else")
 }
 
 // Describe implements [tools.Describer].

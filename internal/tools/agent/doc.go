@@ -5,6 +5,6 @@
 // Asking a model changes nothing, so the effect of such a tool is none. What it costs, and which
 // words it finds, is another matter: an answer is not the same twice.
 //
-// agent.go has the tool; messages.go what it asks the model; endpoint.go the request to a chat-completions endpoint,
+// agent.go has the tool, result.go what it makes of an answer; messages.go what it asks the model; endpoint.go the request to a chat-completions endpoint,
 // response_format.go the forms in which endpoints take a schema, content.go the text of an answer.
 package agent
