@@ -177,3 +177,64 @@ func TestStepThatAsksSomethingElseThanBeforeFailsAndNotItsTurn(t *testing.T) {
 		})
 	}
 }
+
+// handledSoon handles a message that must not wait in memory.
+func (k *programKit) handledSoon(m *inbound.Message) {
+	k.t.Helper()
+	done := make(chan inbound.Disposition, 1)
+	go func() { done <- k.Handle(k.t.Context(), m) }()
+	select {
+	case d := <-done:
+		require.Equal(k.t, inbound.Ack, d.Do)
+	case <-time.After(20 * time.Second):
+		require.Fail(k.t, "the turn waits in memory", "%v", k.names())
+	}
+}
+
+func TestTurnIsParkedWhenItsStepsAndTheStepsOfANestedProgramWaitForPeople(t *testing.T) {
+	t.Parallel()
+	for name, nested := range map[string]string{
+		"plan":      `{"agent_id": "run_plan", "with": {"plan": ` + calls(`ask {}`) + `}}`,
+		"two deep":  `{"agent_id": "run_plan", "with": {"plan": ` + calls(`run_plan {"plan": `+calls(`ask {}`)+`}`) + `}}`,
+		"a group":   `{"agent_id": "cp__agent_orchestrate", "with": {"plan": {"steps": [{"parallel": {"steps": [{"agent_id": "ask"}, {"agent_id": "ask"}]}}]}}}`,
+		"an answer": `{"agent_id": "careful", "with": {"plan": ` + calls(`one {}`) + `}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var k *programKit
+			before := 1
+			if name == "a group" {
+				before = 2
+			}
+			k = newProgramKit(t, map[string]toolFunc{"one": echo, "ask": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+				if strings.HasSuffix(call.CallID, "fan[1]") { // asks when the nested program waits already
+					require.Eventually(k.t, func() bool { return strings.Count(strings.Join(k.names(), " "), ".ask.") >= before }, 10*time.Second, time.Millisecond)
+				}
+				_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+				return tools.Result{Value: []byte(`{"id":"x"}`)}, err
+			}})
+			k.ParkAfter = 200 * time.Millisecond
+			group := `{"plan": {"steps": [{"id": "fan", "parallel": {"steps": [` + nested + `, {"agent_id": "ask"}]}}]}}`
+			k.handledSoon(k.plan("O", group, 1))
+			require.Contains(t, k.names(), "p 0.park.1")
+		})
+	}
+}
+
+func TestNestedProgramThatWaitsForAPersonLeavesItsPlaceInTheGroup(t *testing.T) {
+	t.Parallel()
+	k := newProgramKit(t, map[string]toolFunc{"two": echo, "ask": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		return tools.Result{Value: []byte(`{"id":"x"}`)}, err
+	}})
+	k.ParkAfter = 200 * time.Millisecond
+	group := `{"plan": {"steps": [{"id": "fan", "parallel": {"max_concurrency": 1, "steps": [
+		{"agent_id": "run_plan", "with": {"plan": ` + calls(`ask {}`) + `}}, {"agent_id": "two"}, {"agent_id": "ask"}]}}]}}`
+	k.handledSoon(k.plan("O", group, 1))
+	require.Contains(t, k.names(), "e "+subjects.StepCall("fan[1]")+".tool_response")
+	require.Contains(t, k.names(), "p 0.park.1")
+	k.handledSoon(k.answers(2, "turn#fan[2]/sure", "yes").Message)
+	require.Contains(t, k.names(), "p 0.park.2")
+	k.handledSoon(k.answers(3, "turn#fan[0]#0/sure", "yes").Message)
+	require.True(t, k.response().Success, "%v", k.response())
+}

@@ -43,6 +43,8 @@ type Run struct {
 	failed    error             // of a step: why it has ended, while the other runs of the turn continue
 	reported  error             // why the run is over, as a host has reported to its tool
 	busyNow   bool              // it counts as busy
+	rests     bool              // its tool is the runner of a program, which has nothing to start
+	stepsWait bool              // and each step of that program that runs waits for people
 	host      *host             // of the current attempt
 	names     *idempotency.Kept // questions, surfaces and steps of all runs of the call, nil until they are needed
 	vars      map[string]any    // context variables that were read for the tool, nil if none were

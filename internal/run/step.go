@@ -53,25 +53,34 @@ func (r *Run) Entered(effect string) {
 }
 
 // Rest reports that the runner has nothing to start, as long as each of the steps in waiting waits for people and the others, in
-// working, run or are about to end. It ends with [Run.Work].
+// working, run or are about to end. It ends with [Run.Work]. A step whose tool is the runner of a nested program waits if each step of that does,
+// and is as busy as these are: only one that was stopped is about to end whatever its steps do.
 func (r *Run) Rest(waiting, working []*Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, step := range working {
-		step.isBusy(true)
+		step.isBusy(!step.rests || step.stopped())
 	}
 	for _, step := range waiting {
 		if step.questions.displayed > 0 {
 			step.isBusy(false)
 		}
 	}
-	r.isBusy(false)
+	r.rests, r.stepsWait = true, len(waiting) > 0 && len(working) == 0
+	r.isBusy(r.stopped())
+	if r.stepsWait && r.onQuestion != nil {
+		r.onQuestion()
+	}
 }
+
+// stopped reports whether the run is of a step that was stopped.
+func (r *Run) stopped() bool { return r != r.root && r.tool.Err() != nil }
 
 // Work reports that the runner is busy again.
 func (r *Run) Work() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.rests, r.stepsWait = false, false
 	r.isBusy(true)
 }
 
@@ -79,7 +88,7 @@ func (r *Run) Work() {
 func (r *Run) Waits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.questions.displayed > 0
+	return r.questions.displayed > 0 || r.stepsWait
 }
 
 // Before returns the call as the journal held it when the owner of the turn began.
