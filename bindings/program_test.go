@@ -97,6 +97,9 @@ func TestStepsCallWhatUsesListsElseTheToolsOfTheAgentElseAll(t *testing.T) {
 	require.Equal(t, "review search run_plan/Assistant", stepNames(set, lead, "Lead"), "the agent with the id comes before the tool of that name")
 	require.Equal(t, "review search run_plan/Clerk", stepNames(set, lead, "Clerk"), "in a turn of Clerk")
 	require.Equal(t, "critic", set.StepTools(lead, "Lead")[0].AgentID())
+	require.Equal(t, "critic", set.StepTool(lead.Workflow, "Lead", set.StepTools(lead, "Lead")[0].Tool).AgentID())
+	require.Nil(t, set.StepTool(lead.Workflow, "Lead", "unknown"))
+	require.Nil(t, set.StepTool("unknown", "Lead", plan.Tool))
 	require.Empty(t, set.StepTools(set.StepTools(plan, "Lead")[1], "Lead"), "not a program")
 
 	for _, step := range set.StepTools(plan, "Clerk") {

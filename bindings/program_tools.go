@@ -74,6 +74,16 @@ func (s *Set) StepTools(b *Binding, agent string) []*Binding {
 	return found
 }
 
+// StepTool returns the tool of a workflow that steps of programs call by its name, in a turn of agent; nil if there is none, or if it is bound in
+// several ways.
+func (s *Set) StepTool(workflow, agent, tool string) *Binding {
+	w := s.find(workflow)
+	if w == nil {
+		return nil
+	}
+	return w.step(KindPlan, events.Name(agent), events.Name(tool))
+}
+
 // Planner returns the agent that writes programs for prompts, nil if b has none.
 func (s *Set) Planner(b *Binding, agent string) *Binding {
 	if w := s.find(b.Workflow); w != nil && b.Program != nil {

@@ -104,10 +104,24 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	if stopped == nil && p.nothingOpen(out) {
 		t.closes = false
 	}
+	t.unreportedCalls = p.withoutEnd()
 	if stopped != nil {
 		t.cancelled = p.cancelledText()
 	}
 	return h.endProgram(t, d, out, stopped)
+}
+
+// withoutEnd returns the keys of the calls of the program that have no end in its result.
+func (p *programRun) withoutEnd() (keys []subjects.Key) {
+	if p.runner == nil {
+		return nil
+	}
+	for _, call := range p.runner.Program.Calls() {
+		if _, ended := p.runner.Ends[call.ID]; !ended {
+			keys = append(keys, p.keyOf(call))
+		}
+	}
+	return keys
 }
 
 // nothingOpen reports whether it is certain that each step has a response, so that the turn is not read for steps without one before
@@ -141,7 +155,10 @@ func (p *programRun) runStored(ctx context.Context) error {
 	if err := p.approve(ctx, stored); err != nil {
 		return err
 	}
-	return p.runner.Run(ctx)
+	if err := p.runner.Run(ctx); err != nil {
+		return err
+	}
+	return p.closeRaces()
 }
 
 func (p *programRun) newRunner(stored *flow.Program) *program.Runner {
@@ -171,21 +188,30 @@ func (p *programRun) endsBefore(stored *flow.Program) (map[string]program.End, e
 		if c == nil || c.Response == nil {
 			continue
 		}
-		end, err := p.endOf(c.Called, c.Response)
+		end, err := p.endBefore(call, c)
 		if err != nil {
 			return nil, err
-		}
-		if err := p.h.mergeMissing(p.lease(), p.turn.m.tools, p.turn.m, c.Response); err != nil {
-			return nil, err
-		}
-		for _, key := range []subjects.Key{c.Key, p.approvalIn(call)} {
-			if err := p.closeQuestions(key, false, c.Response.Seq); err != nil {
-				return nil, err
-			}
 		}
 		ends[call.ID] = end
 	}
 	return ends, nil
+}
+
+// endBefore returns how a call has ended that this run has not entered. Its context changes are merged, and its questions are closed.
+func (p *programRun) endBefore(call *flow.Call, c *idempotency.Call) (program.End, error) {
+	end, err := p.endOf(c.Called, c.Response)
+	if err != nil {
+		return program.End{}, err
+	}
+	if err := p.h.mergeMissing(p.lease(), p.turn.m.tools, p.turn.m, c.Response); err != nil {
+		return program.End{}, err
+	}
+	for _, key := range []subjects.Key{c.Key, p.approvalIn(call)} {
+		if err := p.closeQuestions(key, false, c.Response.Seq); err != nil {
+			return program.End{}, err
+		}
+	}
+	return end, nil
 }
 
 // closeQuestions closes the questions of a call that has ended, so that frontends do not wait for their answers. Asked is set if this
@@ -226,11 +252,7 @@ var errNotFresh = errors.New("the message was not kept in progress: another work
 
 // Ended implements [program.Steps].
 func (p *programRun) Ended(calls []*flow.Call, since uint64) (map[string]program.End, error) {
-	keys := make([]subjects.Key, 0, len(calls))
-	for _, call := range calls {
-		keys = append(keys, p.keyOf(call))
-	}
-	stored, err := p.h.Journal.ReadSteps(p.lease(), p.run.Hold(), since, p.d.Turn, keys...)
+	stored, err := p.read(calls, since)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +266,15 @@ func (p *programRun) Ended(calls []*flow.Call, since uint64) (map[string]program
 		}
 	}
 	return ends, nil
+}
+
+// read reads calls from the leader. The read shows at least the record with a sequence.
+func (p *programRun) read(calls []*flow.Call, since uint64) ([]*idempotency.Call, error) {
+	keys := make([]subjects.Key, 0, len(calls))
+	for _, call := range calls {
+		keys = append(keys, p.keyOf(call))
+	}
+	return p.h.Journal.ReadSteps(p.lease(), p.run.Hold(), since, p.d.Turn, keys...)
 }
 
 // Release implements [program.Steps].

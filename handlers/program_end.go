@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
@@ -15,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/planner"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // How a program ends: outcome makes a result of what its calls have stored, endProgram stores it as the response of the turn.
@@ -113,6 +115,65 @@ func (p *programRun) payload(e flow.Ended) json.RawMessage {
 	return events.JSONOf(of.OrchestrationResult(e, p.execID))
 }
 
+// closeRaces ends the calls of races that are won which an earlier owner of the turn has called and this one has not entered again. What that
+// owner has stored of them meanwhile counts, so that the result of the program has each call as its records do.
+func (p *programRun) closeRaces() error {
+	if p.d.Turn == nil {
+		return nil
+	}
+	var open []*flow.Call
+	for _, call := range p.runner.Program.Calls() {
+		if _, ended := p.runner.Ends[call.ID]; !ended && p.raceWon(call) {
+			open = append(open, call)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	calls, err := p.read(open, max(p.turn.newest.Load(), p.d.Turn.Newest()))
+	if err != nil {
+		return err
+	}
+	for i, call := range calls {
+		if call == nil || call.Called == nil {
+			continue
+		}
+		if call.Response == nil {
+			if call.Response, err = p.closeLoser(call); err != nil {
+				return err
+			}
+		}
+		if p.runner.Ends[open[i].ID], err = p.endBefore(open[i], call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raceWon reports whether a call belongs to a race in which a call has succeeded.
+func (p *programRun) raceWon(call *flow.Call) bool {
+	return slices.ContainsFunc(p.runner.Program.RaceOf(call.ID), func(c *flow.Call) bool { return p.runner.Ends[c.ID].Success })
+}
+
+// closeLoser stores the response of a call that has lost its race, and returns the one that counts.
+func (p *programRun) closeLoser(open *idempotency.Call) (*idempotency.Record, error) {
+	event, called, err := p.h.closing(p.turn, open, events.CodeCancelled)
+	if err != nil {
+		return nil, err
+	}
+	hold := p.run.Hold()
+	hold = hold.ForStep(open.Key.Call, "")
+	response, err := p.h.Journal.EndStep(p.lease(), hold, event)
+	if err != nil {
+		return nil, err
+	}
+	p.turn.newest.note(response.Seq)
+	if response.Meta.Nonce == hold.Nonce {
+		p.h.countClosed(called, events.CodeCancelled)
+	}
+	return &response, nil
+}
+
 // closeSteps ends the steps of a turn that were called and have no response, before the turn gets its own: as cancelled if that is
 // how the turn ends or a race was over, else as interrupted.
 // It returns the turn as it is then, nil if it has no steps.
@@ -120,27 +181,41 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 	if !t.closes {
 		return nil, nil //nolint:nilnil // nothing was called
 	}
-	ends, text := events.CodeInterrupted, "The turn has ended while tool %s ran: its effect may or may not have happened, and it is not run again."
+	ends := events.CodeInterrupted
 	if code == events.CodeCancelled || code == "" {
-		ends, text = events.CodeCancelled, "Tool %s was stopped: its effect may or may not have happened."
+		ends = events.CodeCancelled
 	}
-	var closed []*events.ToolCall
-	held, err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(open *idempotency.Call) ([]byte, error) {
-		s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
-		tool := ""
-		if call, err := events.ReadCall(open.Called.Data); err == nil {
-			s.CallID, s.Program, s.Step, s.Depth, tool = call.ToolCallID, call.Program, call.Step, call.Depth, call.ToolName
-			closed = append(closed, call)
-		}
-		return h.endedStep(s, ends, fmt.Sprintf(text, tool), tool)
+	open := map[subjects.Key]*events.ToolCall{}
+	held, err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(step *idempotency.Call) ([]byte, error) {
+		event, called, err := h.closing(t, step, ends)
+		open[step.Key] = called
+		return event, err
 	})
+	for key, called := range open {
+		if r := held.CallOf(key).Response; r != nil && r.Meta.Nonce == hold.Nonce { // else another worker has stored it, and counts it
+			h.countClosed(called, ends)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, call := range closed {
-		h.countClosed(call, ends)
-	}
 	return held, nil
+}
+
+// closing returns the response of a step that was called and that ends as cancelled or interrupted because its turn continues or ends
+// without it, and the call, nil if it cannot be read.
+func (h *Handlers) closing(t *turn, open *idempotency.Call, ends events.Code) (event []byte, called *events.ToolCall, err error) {
+	text := "The turn has ended while tool %s ran: its effect may or may not have happened, and it is not run again."
+	if ends == events.CodeCancelled {
+		text = "Tool %s was stopped: its effect may or may not have happened."
+	}
+	s := &turn{m: t.m, Turn: run.Turn{StructuredOutputReady: t.StructuredOutputReady, Key: open.Key, Name: open.Key.String()}}
+	tool := ""
+	if call, err := events.ReadCall(open.Called.Data); err == nil {
+		s.CallID, s.Program, s.Step, s.Depth, tool, called = call.ToolCallID, call.Program, call.Step, call.Depth, call.ToolName, call
+	}
+	event, err = h.endedStep(s, ends, fmt.Sprintf(text, tool), tool)
+	return event, called, err
 }
 
 // ofProgram reports whether the tool of a turn is a program: by its claim, or by its steps if that cannot be read. T is nil for a turn

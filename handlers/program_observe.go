@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -91,9 +92,14 @@ func (p *programRun) countStep(s *step, end *program.End, took time.Duration) {
 	p.h.Metrics.Step(b, stepStatus(end.Success, events.Code(end.Code)), took)
 }
 
-// countClosed counts a step that was ended with its turn.
+// countClosed counts a step that this worker has ended without its tool, unless it is an internal call. A call that cannot be read, nil, is not counted.
 func (h *Handlers) countClosed(called *events.ToolCall, code events.Code) {
-	h.Metrics.Step(h.Bindings().Bound(called.WorkflowName, called.Agent, called.ToolName), stepStatus(false, code), 0)
+	if called == nil || events.IsInternalStep(called.Step) {
+		return
+	}
+	set := h.Bindings()
+	b := cmp.Or(set.StepTool(called.WorkflowName, called.Agent, called.ToolName), set.Bound(called.WorkflowName, called.Agent, called.ToolName))
+	h.Metrics.Step(b, stepStatus(false, code), 0)
 }
 
 // stepStatus is the status of a step in metrics.

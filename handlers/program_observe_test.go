@@ -19,7 +19,9 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/oteltrace"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 const (
@@ -275,4 +277,45 @@ func TestToolThatIsGoneWhenItsStepBeginsDoesNotBecomeALabel(t *testing.T) {
 	require.Equal(t, events.CodeUnknownTool, k.response().Code, k.response().Content)
 	require.Contains(t, k.series(), "program_steps_total unknown_tool other other")
 	require.NotContains(t, strings.Join(k.series(), "\n"), "two")
+}
+
+// rivalStore is a journal in which another worker ends the steps of a turn just before the worker under test does.
+type rivalStore struct{ *storetest.Memory }
+
+func (s rivalStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	if key, ok := subjects.ParseKey(r.Key); ok && key.Kind == events.RecordResponse && key.Call != subjects.SingleCall {
+		rival := r
+		rival.Meta.Nonce, rival.Meta.Owner = "rival", "other"
+		if _, err := s.Memory.Create(ctx, rival); err != nil {
+			return 0, err
+		}
+	}
+	return s.Memory.Create(ctx, r)
+}
+
+func TestStepThatEndsWithItsTurnIsCountedByTheWorkerThatStoredItsEnd(t *testing.T) {
+	t.Parallel()
+	asks := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		_, err := call.Host.Ask(ctx, tools.Question{Name: "sure"})
+		return tools.Result{}, err
+	}
+	for name, c := range map[string]struct {
+		rival bool
+		want  float64
+	}{"own": {false, 1}, "of another worker": {true, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newProgramKit(t, map[string]toolFunc{"ask": asks})
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", calls(`ask {}`), 1)).Do)
+			require.Contains(t, k.names(), "p 0.park.1")
+			if c.rival {
+				k.Journal = idempotency.New(rivalStore{k.store}, "w", idempotency.Options{})
+			}
+			body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","turn_idempotency_key":"turn"}`)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+			require.Equal(t, events.CodeCancelled, k.response().Code)
+			require.Equal(t, events.CodeCancelled, k.stepResponses()["0"].Code)
+			require.InDelta(t, c.want, testutil.ToFloat64(k.Metrics.Steps.WithLabelValues("WF", "ask", "cancelled")), 0)
+		})
+	}
 }

@@ -3,11 +3,13 @@ package handlers
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // A turn of a program that ends while no worker runs it (a cancel of a parked turn, the end of its life, too many takeovers), or that
@@ -32,6 +34,15 @@ func (h *Handlers) reportSteps(ctx context.Context, t *turn, held *idempotency.T
 		return nil
 	}
 	return err
+}
+
+// missesEnd reports whether the journal holds an end of a call of the program that is not in the payload of its response: an earlier owner has called
+// it, and this worker has not entered it again.
+func (t *turn) missesEnd(held *idempotency.Turn) bool {
+	return slices.ContainsFunc(t.unreportedCalls, func(key subjects.Key) bool {
+		c := held.CallOf(key)
+		return c != nil && c.Response != nil
+	})
 }
 
 // reported returns the payload of a program that ends without a run of it, nil if its kind is not known.

@@ -64,8 +64,10 @@ type turn struct {
 	merge   func(ctx context.Context) error
 	claimed *idempotency.Record // its claim, nil for a turn that this message has started
 	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
-	newest  newest              // record of it that this worker knows of, if its tool is a program
-	retry   *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	// unreportedCalls are the calls of its program whose ends are not in the payload of its response, because this worker knows of none
+	unreportedCalls []subjects.Key
+	newest          newest     // record of it that this worker knows of, if its tool is a program
+	retry           *retryPlan // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
 	// undecided is why it is not known whether the turn may run
 	undecided error
 }
@@ -327,7 +329,7 @@ func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) 
 func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
 	// 8. Finish: the record is the event chat.tool_response.
 	held, err := h.closeSteps(ctx, t, hold, r.Code)
-	if err == nil && held != nil && t.unreported && held.Response == nil && !held.Oversized() {
+	if err == nil && held != nil && (t.unreported || t.missesEnd(held)) && held.Response == nil && !held.Oversized() {
 		err = h.reportSteps(ctx, t, held, r)
 	}
 	if err != nil {
