@@ -8,7 +8,7 @@ import (
 )
 
 // Steps returns the steps of a turn that is a program, with their states: those that were called, in the order of their calls,
-// none for any other turn. A running worker has to reply, else it fails with [ErrNoWorker].
+// and before them those that a retry has copied ([api.StepCopied]); none for any other turn. A running worker has to reply, else it fails with [ErrNoWorker].
 func (c *Client) Steps(ctx context.Context, id TurnID) ([]api.Step, error) {
 	fail := func(err error) ([]api.Step, error) {
 		return nil, fmt.Errorf("steps of turn %.80q of chat %.80q: %w", id.Turn, id.Chat, err)

@@ -31,7 +31,7 @@ type HistoryRequest struct {
 // Page is the reply to [VerbTurn] and [VerbHistory]: events in the order of their sequences.
 type Page struct {
 	Records []Record `json:"records"`
-	Steps   []Step   `json:"steps,omitempty"` // for [TurnRequest].Steps: those that were called, in the order of their calls
+	Steps   []Step   `json:"steps,omitempty"` // for [TurnRequest].Steps: the copied ones of a retry, then those that were called, in the order of their calls
 	Next    uint64   `json:"next,omitempty"`  // From of the next page, 0 when there is none now
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/query"
@@ -29,9 +30,9 @@ func (l *turnReport) stepText(w io.Writer, step *stepFact) {
 		fmt.Fprintf(w, "%s has not started yet\n", name)
 	case query.StepSkipped:
 		fmt.Fprintf(w, "%s did not start\n", name)
-	case query.StepCopied:
+	case api.StepCopied:
 		fmt.Fprintln(w, wrap(fmt.Sprintf("%s was copied, its call and result are in the turn that has run it: turnctl show %s %s%s --payload",
-			name, argument(l.Chat), cli.ShellWord(clean(step.From, maxCallID)), l.place()), 0))
+			name, argument(l.Chat), cli.ShellWord(clean(step.CopiedFrom, maxCallID)), l.place()), 0))
 	default:
 		fmt.Fprintln(w)
 		l.stepsText(w, []stepFact{*step})

@@ -19,10 +19,9 @@ import (
 type stepFact struct {
 	api.Step
 
-	From    string `json:"copied_from,omitempty"` // of a step that a retry has copied: tool_call_id of the call that has run
-	Merge   string `json:"merge,omitempty"`       // of a group
-	Winner  string `json:"winner,omitempty"`      // of a group: the call whose success came first, if only that counts
-	Partial bool   `json:"partial,omitempty"`     // of a group: some of its calls have succeeded, but not all
+	Merge   string `json:"merge,omitempty"`   // of a group
+	Winner  string `json:"winner,omitempty"`  // of a group: the call whose success came first, if only that counts
+	Partial bool   `json:"partial,omitempty"` // of a group: some of its calls have succeeded, but not all
 
 	Approval *query.Approval `json:"approval,omitempty"` // of the question whether the program may run
 
@@ -41,7 +40,7 @@ func newSteps(steps []query.ProgramStep, payload bool) []stepFact {
 	facts := make([]stepFact, 0, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		f := stepFact{Step: s.Step, From: s.From, Merge: s.Merge, Winner: s.Winner, Partial: s.Partial, Approval: s.Approval, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
+		f := stepFact{Step: s.Step, Merge: s.Merge, Winner: s.Winner, Partial: s.Partial, Approval: s.Approval, Needs: s.Needs, Steps: newSteps(s.Steps, payload)}
 		if c := s.Record; c != nil && c.Called != nil {
 			f.Owner, f.Epoch = c.Called.Meta.Owner, c.Called.Meta.Epoch
 			if e, err := events.ReadCall(c.Called.Data); err == nil {
@@ -134,8 +133,8 @@ func (s *stepFact) stateText() string {
 // stepDetails names what a step waits for, or why it has failed.
 func (l *turnReport) stepDetails(s *stepFact) string {
 	var parts []string
-	if s.From != "" {
-		parts = append(parts, "from "+clean(s.From, maxCallID))
+	if s.CopiedFrom != "" {
+		parts = append(parts, "from "+clean(s.CopiedFrom, maxCallID))
 		if !s.Success {
 			parts = append(parts, clean(string(s.Code), 40))
 		}

@@ -16,7 +16,6 @@ import (
 const (
 	StepPending api.StepState = "pending"
 	StepSkipped api.StepState = "skipped" // and the turn has ended
-	StepCopied  api.StepState = "copied"  // in a retry: it keeps the end that it had in an earlier turn
 	StepStopped api.StepState = "stopped" // another call of its group has succeeded first
 )
 
@@ -24,7 +23,6 @@ const (
 type ProgramStep struct {
 	api.Step                   // of a group: its id and state
 	Record   *idempotency.Call // nil for a group, and a step that was not called
-	From     string            // of a copied step: tool_call_id of the call that has run
 	Needs    []string          // calls that its arguments refer to
 	Approval *Approval         // of the call that asks whether the program may run, nil while it is open
 	Merge    string            // of a group: how its value is made, "" for a call
@@ -91,10 +89,10 @@ func (p *programTree) planned(plan *events.PlanPayload, prefix string, depth int
 	placeOf := map[int]int{} // of groups among the steps
 	for i := range plan.Steps {
 		step := p.step(prefix+plan.Steps[i].Call, depth)
-		step.Tool, step.Needs = plan.Steps[i].ToolName, plan.Steps[i].Needs
-		if copied := plan.Steps[i].Copied; copied != nil && step.Record == nil {
-			step.State, step.From, step.Success, step.Code = StepCopied, copied.From, copied.Success, copied.Code
+		if step.Record == nil && plan.Steps[i].Copied != nil {
+			step.Step = copiedStep(prefix, depth, &plan.Steps[i])
 		}
+		step.Tool, step.Needs = plan.Steps[i].ToolName, plan.Steps[i].Needs
 		g, inGroup := groupOf[plan.Steps[i].Call]
 		if !inGroup {
 			steps = append(steps, step)
@@ -114,6 +112,14 @@ func (p *programTree) planned(plan *events.PlanPayload, prefix string, depth int
 		}
 	}
 	return steps
+}
+
+// copiedStep returns a step that a retry has copied, from the stored program whose ids have this prefix.
+func copiedStep(prefix string, depth int, s *events.PlanStep) api.Step {
+	return api.Step{
+		Call: prefix + s.Call, Tool: s.ToolName, Depth: depth, State: api.StepCopied,
+		Success: s.Copied.Success, Code: s.Copied.Code, CopiedFrom: s.Copied.From,
+	}
 }
 
 // step returns a call of the program, with the calls of the program that it runs.
@@ -166,7 +172,7 @@ func (s *ProgramStep) endGroup() {
 		s.stopLosers()
 		s.State = stateOfGroup(s.Steps)
 	}
-	if s.State == api.StepEnded || s.State == StepCopied {
+	if s.State == api.StepEnded || s.State == api.StepCopied {
 		s.Success = s.Winner != "" || succeeded == len(s.Steps)
 		s.Partial = !s.Success && succeeded > 0
 	}
@@ -191,11 +197,11 @@ func stateOfGroup(calls []ProgramStep) api.StepState {
 			return state
 		}
 	}
-	ended := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == api.StepEnded || s.State == StepCopied })
+	ended := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == api.StepEnded || s.State == api.StepCopied })
 	switch pending := slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State == StepPending }); {
 	case pending && ended: // the next call of it is about to start
 		return api.StepRunning
-	case ended && slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State != StepCopied }):
+	case ended && slices.ContainsFunc(calls, func(s ProgramStep) bool { return s.State != api.StepCopied }):
 		return api.StepEnded
 	}
 	return calls[0].State

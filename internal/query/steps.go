@@ -1,10 +1,12 @@
 package query
 
-// Pages of the steps of a program: those that were called, in the order of their calls. What a step costs to read does not
-// depend on the others; a page reads the calls and responses of 16 steps.
+// Pages of the steps of a program: those that were called, in the order of their calls, and before them those that a retry has
+// copied, which are in the record of the program only. What a step costs to read does not depend on the others; a page reads the
+// calls and responses of 16 steps.
 
 import (
 	"context"
+	"strings"
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
@@ -22,35 +24,38 @@ func (r *Reader) Steps(ctx context.Context, app string, q *api.TurnRequest) (*ap
 		return nil, err
 	}
 	lists, err := r.readOn(ctx, app, turns, func(turn subjects.Key) []string {
-		return []string{turn.WithCall(idempotency.AnyToken).Public(events.RecordCall)}
+		calls := turn.WithCall(idempotency.AnyToken)
+		return []string{calls.Public(events.RecordCall), calls.Public(events.RecordProgram)}
 	}, q.From)
 	if err != nil {
 		return nil, err
 	}
-	page, called := &api.Page{Records: []api.Record{}}, []*idempotency.Record{}
+	page, found, called := &api.Page{Records: []api.Record{}}, []*idempotency.Record{}, 0
 	err = inOrder(lists, func(rec *idempotency.Record, _ *recordList) bool {
 		key, ok := subjects.ParseKey(rec.Key)
 		switch {
-		case rec.Seq < q.From, !ok, key.Call == subjects.SingleCall:
+		case rec.Seq < q.From, !ok, key.Kind == events.RecordCall && key.Call == subjects.SingleCall:
 			return true
-		case len(called) == pageRecords:
+		case called == pageRecords:
 			page.Next = rec.Seq
 			return false
+		case key.Kind == events.RecordCall:
+			called++
 		}
-		called = append(called, rec)
+		found = append(found, rec)
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	page.Steps, err = r.readSteps(ctx, app, called)
+	page.Steps, err = r.readSteps(ctx, app, found)
 	return page, err
 }
 
-// readSteps returns the states of the steps whose calls were read.
-func (r *Reader) readSteps(ctx context.Context, app string, called []*idempotency.Record) ([]api.Step, error) {
+// readSteps returns the states of the steps whose calls were read, and of those that the programs which were read have copied.
+func (r *Reader) readSteps(ctx context.Context, app string, read []*idempotency.Record) ([]api.Step, error) {
 	byTurn := map[subjects.Key][]*idempotency.Record{}
-	for _, rec := range called {
+	for _, rec := range read {
 		key, _ := subjects.ParseKey(rec.Key)
 		byTurn[key.OfTurn()] = append(byTurn[key.OfTurn()], rec)
 	}
@@ -66,23 +71,55 @@ func (r *Reader) readSteps(ctx context.Context, app string, called []*idempotenc
 		}
 		turns[key] = idempotency.TurnOf(key, append(found, records...))
 	}
-	steps := make([]api.Step, 0, len(called))
-	for _, rec := range called {
+	steps := make([]api.Step, 0, len(read))
+	for _, rec := range read {
 		key, _ := subjects.ParseKey(rec.Key)
-		if turn := turns[key.OfTurn()]; turn.CallOf(key.Key) != nil { // else another turn was claimed under the key since
-			steps = append(steps, StepOf(turn, turn.CallOf(key.Key)))
+		turn := turns[key.OfTurn()]
+		switch call := turn.CallOf(key.Key); {
+		case call == nil: // another turn was claimed under the key since
+		case key.Kind == events.RecordCall:
+			steps = append(steps, StepOf(turn, call))
+		case call.Program != nil && call.Program.Seq == rec.Seq:
+			steps = append(steps, copiedSteps(turn, call)...)
 		}
 	}
 	return steps, nil
 }
 
+// copiedSteps returns the steps that a retry has copied of the program that a call runs.
+func copiedSteps(t *idempotency.Turn, of *idempotency.Call) (steps []api.Step) {
+	e, err := events.ReadPlanStarted(of.Program.Data)
+	if err != nil {
+		return nil
+	}
+	prefix, depth := "", 1
+	if of != &t.Call {
+		prefix = stepID(of) + "#"
+		depth += strings.Count(prefix, "#")
+	}
+	for i := range e.Payload.Steps {
+		if s := &e.Payload.Steps[i]; s.Copied != nil {
+			steps = append(steps, copiedStep(prefix, depth, s))
+		}
+	}
+	return steps
+}
+
 // namesOfSteps returns the names of the records that decide the states of steps of a turn.
-func (r *Reader) namesOfSteps(ctx context.Context, app string, turn subjects.Key, called []*idempotency.Record) ([]string, error) {
+func (r *Reader) namesOfSteps(ctx context.Context, app string, turn subjects.Key, read []*idempotency.Record) ([]string, error) {
 	names := []string{turn.Public(events.RecordCall), turn.Public(events.RecordResponse), turn.Public(events.RecordCancel)}
-	steps := map[subjects.Key]bool{}
-	for _, rec := range called {
+	steps := map[subjects.Key]bool{turn: false} // and whether their calls were read
+	for _, rec := range read {
 		key, _ := subjects.ParseKey(rec.Key)
-		steps[key.Key] = true
+		steps[key.Key] = steps[key.Key] || key.Kind == events.RecordCall
+	}
+	for key, called := range steps {
+		switch {
+		case key == turn:
+			continue
+		case !called: // only its program
+			names = append(names, key.Public(events.RecordCall))
+		}
 		names = append(names, key.Public(events.RecordResponse))
 	}
 	all, err := r.namesOfTurn(app)(ctx, turn.WithCall(idempotency.AnyToken).Public(idempotency.AnyToken, idempotency.AnyToken))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -237,6 +238,15 @@ func TestManyRetriesOfOneTurnAreOneTurn(t *testing.T) {
 	}
 	r.accept("turn~retry1")
 	require.True(t, await(t, r.client, r.id("turn~retry1")).Success)
+	listed, err := r.client.Steps(t.Context(), r.id("turn~retry1"))
+	require.NoError(t, err)
+	require.Len(t, listed, 3)
+	require.Equal(t, api.Step{Call: "fan[0]", Tool: "charge", Depth: 1, State: api.StepCopied, Success: true, CopiedFrom: "turn#fan[0]"}, listed[0])
+	for i, call := range []string{"fan[1]", "last"} {
+		require.Equal(t, call, listed[i+1].Call)
+		require.Equal(t, api.StepEnded, listed[i+1].State)
+		require.Empty(t, listed[i+1].CopiedFrom)
+	}
 	require.ElementsMatch(t, []string{"turn#fan[0]", "turn#fan[1]", "turn~retry1#fan[1]", "turn~retry1#last"}, r.entries())
 	r.check()
 }
