@@ -25,6 +25,13 @@ type Config struct {
 	// Python configures how Python tools run.
 	Python Python
 
+	// ContextEnv names the environment variables that manifests may read as values of context variables: names, or
+	// prefixes that end with a star. Defaults to none.
+	ContextEnv []string
+	// ContextFiles is the folder that the files of context variables must be in. Defaults to the folder that holds
+	// Workflows.
+	ContextFiles string
+
 	// Prefix of all names on NATS. Defaults to "oneturn".
 	Prefix string
 	// ReplyPrefixes are the allowed beginnings of reply subjects: of requests, of answers and of services that
@@ -127,6 +134,7 @@ func (c *Config) internal() worker.Config {
 	}
 	return worker.Config{
 		Workflows: c.Workflows, Tools: tools, Watch: c.Watch, Python: worker.Python(c.Python),
+		ContextEnv: c.ContextEnv, ContextFiles: c.ContextFiles,
 		Prefix: c.Prefix, ReplyPrefixes: c.ReplyPrefixes, Pool: c.Pool, Name: c.Name, Slots: c.Slots,
 		ToolTimeout: c.ToolTimeout, SoftStop: c.SoftStop, BindingGrace: c.BindingGrace, NoBindingGrace: c.NoBindingGrace,
 		Alone: c.Alone, MaxEventAge: c.MaxEventAge, MaxTurnLife: c.MaxTurnLife,

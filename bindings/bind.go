@@ -51,6 +51,9 @@ type workflow struct {
 	presentations map[string]presentation // by tool, of those with a component
 
 	variables    []Variable
+	start        map[string]any // their start values
+	runtime      []string       // the names of those whose value a chat gives
+	rules        *Rules         // their triggers
 	imports, env []string
 	empty        string              // why nothing is bound, "" if something is
 	importers    map[string][]string // see [Set.Importers]
@@ -110,6 +113,8 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 		b.addPresentation(&m.tools[i])
 	}
 	b.index()
+	b.startValues(opts)
+	b.w.rules = newRules(b.variables, m.splitHiding)
 	b.checkAgents()
 	b.checkEmpty()
 	b.w.imports, b.w.env = requirements(files, d.local)

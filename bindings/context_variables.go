@@ -6,7 +6,7 @@ import (
 
 // Context variables of every generation of manifests are read into one [Variable]: where its value comes from,
 // what sets it and which agents see it. The lists of older generations are in mozaiks_context_variables.go,
-// triggers in trigger_reader.go.
+// triggers in trigger_reader.go, the values that variables start with in start_values.go.
 
 // Variable is a context variable of a workflow. Every generation of the manifests is read into
 // this one form.
@@ -15,11 +15,18 @@ type Variable struct {
 	Type        string // as written: string, boolean, …; "" if not set
 	Description string
 	Source      Source
-	Triggers    []Trigger // of state variables
+	Triggers    []Trigger // in the order of the manifest: the first that holds counts
 	Default     any       // value tree, nil if there is none
 	Agents      []string  // agents that the manifests show the variable to
 
-	at place
+	// Start is the value that the variable has in a new chat, nil for null. [Set.StartValues] knows the values of
+	// runtime variables, which differ between chats.
+	Start any
+	// Tool is the tool that reads the value of a data_reference or data_entity variable, "" if the manifest names none.
+	Tool string
+
+	hasDefault bool // also a default of null
+	at         place
 }
 
 // SourceType is where a variable gets its value.
@@ -30,9 +37,12 @@ const (
 	SourceConfig        SourceType = "config"         // environment or default
 	SourceDataReference SourceType = "data_reference" // read from a database
 	SourceDataEntity    SourceType = "data_entity"    // written to a database
-	SourceComputed      SourceType = "computed"       // set by code
+	SourceComputed      SourceType = "computed"       // null until a tool sets it
 	SourceState         SourceType = "state"          // default, then triggers and tools
-	SourceExternal      SourceType = "external"       // set by the runtime or from outside
+	SourceDerived       SourceType = "derived"        // as state, but starts as false without default
+	SourceStatic        SourceType = "static"         // the value in the manifest
+	SourceRuntime       SourceType = "runtime"        // given by the chat: its ids, or the producer's snapshot
+	SourceExternal      SourceType = "external"       // null until a tool sets it
 	SourceFile          SourceType = "file"           // read from a file
 )
 
@@ -44,25 +54,24 @@ type Source struct {
 
 // sourceType maps the names of all generations to today's.
 func sourceType(word string) (SourceType, bool) {
-	switch t := SourceType(word); t {
-	case SourceConfig, SourceDataReference, SourceDataEntity, SourceComputed, SourceState, SourceExternal, SourceFile:
-		return t, true
+	if slices.Contains(sourceTypes(), word) {
+		return SourceType(word), true
 	}
 	switch word {
 	case "environment":
 		return SourceConfig, true
 	case "database":
 		return SourceDataReference, true
-	case "static", "derived", "declarative":
+	case "declarative":
 		return SourceState, true
-	case "runtime":
-		return SourceExternal, true
 	}
 	return "", false
 }
 
 func sourceTypes() []string {
-	return []string{"config", "data_reference", "data_entity", "computed", "state", "external", "file"}
+	return []string{
+		"state", "derived", "static", "config", "file", "runtime", "computed", "external", "data_reference", "data_entity",
+	}
 }
 
 // readContext reads context_variables.* of any generation.
@@ -88,6 +97,9 @@ func (m *manifest) readContext(d document) {
 			m.readVariable(e.name, e.node, d.file)
 		}
 	}
+	if n != d.root {
+		m.legacyLists(d.root, d.file) // next to context_variables
+	}
 }
 
 func (m *manifest) variableList(n *node, file string) {
@@ -105,8 +117,9 @@ func (m *manifest) readVariable(name string, n *node, file string) {
 	}
 	v := Variable{
 		Name: name, Type: n.get("type").str(), Description: n.get("description").str(),
-		Source: Source{Type: SourceState}, Default: n.get("default").value(), at: at,
+		Source: Source{Type: SourceState}, at: at,
 	}
+	v.setDefault(n.get("default"))
 	source := n.get("source")
 	if source.str() != "" { // a bare type name
 		source = &node{kind: mapNode, line: source.line, keys: []string{"type"}, items: []*node{source}}
@@ -121,6 +134,13 @@ func (m *manifest) readVariable(name string, n *node, file string) {
 		m.readTriggers(holder, file, &v)
 	}
 	m.addVariable(v)
+}
+
+// setDefault takes a default if there is one.
+func (v *Variable) setDefault(n *node) {
+	if n != nil {
+		v.Default, v.hasDefault = n.value(), true
+	}
 }
 
 // inlineSource finds the source of the oldest generation, whose key was the name of the source.
@@ -158,10 +178,10 @@ func (m *manifest) readSource(n *node, file string, v *Variable) bool {
 		switch k {
 		case "type", "triggers", "transitions":
 		case "default":
-			v.Default = n.items[i].value()
-		case "value": // static variables of 2025
-			if word == "static" {
-				v.Default = n.items[i].value()
+			v.setDefault(n.items[i])
+		case "value":
+			if kind == SourceStatic {
+				v.setDefault(n.items[i])
 				continue
 			}
 			fallthrough

@@ -37,10 +37,10 @@
 //	              parallel, depth, step_timeout, timeout}}
 //	servers       name → MCP server {command, env, url, headers, …}
 //	defaults      {effect, timeout, max_attempts} of every tool that does not set them
-//	context       name → {type, description, default, source, triggers, agents}
+//	context       name → {type, description, default, source, triggers, transitions, agents}
 //	on_key_reuse  refuse (default) or run; with refuse written out, turns made under run are found too
 //	compat        {silent: true} restores MozaiksAI's silence on failures, {events: true} the
-//	              older names of its events
+//	              older names of its events, {split_hiding: true} its rule of hiding messages
 //
 // [ManifestSchema] is a JSON Schema of it for editors. A file tools.oneturn.yaml next to the
 // folders has tools and servers for all workflows ([SharedSchema]).
@@ -64,7 +64,8 @@
 //
 //   - oneturn_yaml.go: oneturn.yaml and its JSON Schema for editors; agent_allowlist.go: the tools that an agent may call
 //   - mozaiks_*.go: the manifests of MozaiksAI
-//   - context_variables.go, trigger_reader.go: context variables and their triggers
+//   - context_variables.go, trigger_reader.go: context variables and their triggers; start_values.go: what variables start
+//     with, from the environment, files (variable_files.go) and tools (variable_tools.go)
 //   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
 //     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
 //     cache_policy.go, program.go (tools that run programs: plans and orchestrations)
@@ -80,6 +81,7 @@
 //
 //   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name;
 //     program_tools.go: the tools of a program's steps, its planner and its responder
+//   - trigger_rules.go: what a text or an answer changes in the context variables ([Rules], [Updates])
 //   - arguments.go: the data of a turn becomes arguments; identity_fields.go keeps a model from setting what belongs to
 //     the turn
 //   - diagnostic.go, diagnostic_groups.go, suggestions.go: findings, one line for those that are alike, and words that were
@@ -91,6 +93,7 @@
 //
 //   - manifests of every generation: mozaiks_manifests.go (orchestrator, agents), mozaiks_models.go, mozaiks_tools.go,
 //     mozaiks_tools_2025.go, mozaiks_context_variables.go, and sourceType and inlineSource in context_variables.go
+//   - hiding by another rule than setting, under compat.split_hiding: [Rules.Text]
 //   - booleans written as texts and numbers: truth in manifest_value.go
 //   - types of models: model/mozaiks_compiler.go, model/mozaiks_types.go; constraints that MozaiksAI ignores:
 //     model/mozaiks_constraints.go; coercion, the lax column: model/coerce.go; closed sets, 1 and true: model/enum.go

@@ -37,19 +37,19 @@ func parseArchive(text string) archive {
 }
 
 // unpack writes an archive into a new folder and returns the folder.
-func unpack(t *testing.T, text string) string {
-	t.Helper()
-	root := t.TempDir()
+func unpack(tb testing.TB, text string) string {
+	tb.Helper()
+	root := tb.TempDir()
 	for name, content := range parseArchive(text) {
-		write(t, filepath.Join(root, filepath.FromSlash(name)), content)
+		write(tb, filepath.Join(root, filepath.FromSlash(name)), content)
 	}
 	return root
 }
 
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o750))
-	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+func write(tb testing.TB, name, text string) {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(filepath.Dir(name), 0o750))
+	require.NoError(tb, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func load(t *testing.T, root string) *bindings.Set {

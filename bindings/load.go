@@ -28,6 +28,7 @@ type Options struct {
 	// Registered are the Go functions of this program, for their schemas; nil = it is not the
 	// program that runs tools, so what they are is not known.
 	Registered map[string]Registered
+	Variables  VariableSources
 	Inspect    InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
 	Logger     *slog.Logger  // nil = silent
 	From       *Set          // the active set when Watch begins: a workflow that has new errors by then stays as it is there; nil = nothing

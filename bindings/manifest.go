@@ -29,10 +29,14 @@ type manifest struct {
 	tools        []toolEntry
 	servers      map[string]serverEntry
 	variables    []Variable
+	triggers     int             // of all variables
+	regexes      int             // in these
+	conditions   map[string]bool // variables that conditions of handoffs refer to
 	defaults     policy
 	reuse        string    // on_key_reuse: reuseRun, reuseRefuse, or "" if it is not mentioned
 	compatSilent bool      // compat.silent
 	compatEvents bool      // compat.events
+	splitHiding  bool      // compat.split_hiding
 	open         bool      // compat.allowed_values
 	files        []fileRef // other files that the manifests name
 	unreadable   []place   // manifests that could not be read
@@ -328,7 +332,7 @@ func (m *manifest) settings(n *node, file string) {
 	for _, flag := range []struct {
 		name string
 		to   *bool
-	}{{"silent", &m.compatSilent}, {"events", &m.compatEvents}, {"allowed_values", &m.open}} {
+	}{{"silent", &m.compatSilent}, {"events", &m.compatEvents}, {"allowed_values", &m.open}, {"split_hiding", &m.splitHiding}} {
 		s := n.get("compat").get(flag.name)
 		if s.absent() {
 			continue

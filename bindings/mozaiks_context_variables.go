@@ -18,10 +18,10 @@ func (m *manifest) legacyLists(n *node, file string) bool {
 		{"variables", SourceState},
 		{"database_variables", SourceDataReference},
 		{"environment_variables", SourceConfig},
-		{"static_variables", SourceState},
+		{"static_variables", SourceStatic},
 		{"declarative_variables", SourceState},
-		{"derived_variables", SourceState},
-		{"runtime_variables", SourceExternal},
+		{"derived_variables", SourceDerived},
+		{"runtime_variables", SourceRuntime},
 	}
 	for _, l := range lists {
 		list := n.get(l.key)
@@ -59,7 +59,7 @@ func (m *manifest) legacyVariable(e named, source SourceType, file string) {
 		switch k {
 		case "name", "key", "variable", "type", "description", "triggers", "transitions":
 		case "default", "value":
-			v.Default = item.value()
+			v.setDefault(item)
 		case "trigger_type", "source_agent", "trigger_value", "trigger", "from", "match", "ui_hidden":
 		default:
 			if v.Source.Params == nil {
@@ -86,7 +86,8 @@ func (m *manifest) flatTrigger(n *node, file string, v *Variable) {
 			m.warnf(n.get("from").at(file), "bad_trigger", "write trigger.<Agent>.text", "context variable %s has an unknown trigger %s", v.Name, quoted(from))
 			return
 		}
-		t.Agent, t.Match, t.Patterns = agent, MatchEquals, n.get("match").texts()
+		v.Source.Type = SourceDerived
+		t.Agent, t.Match, t.Patterns = agent, MatchEquals, n.get("match").patterns()
 		m.addTrigger(t, n.at(file), v)
 		return
 	}
@@ -94,7 +95,7 @@ func (m *manifest) flatTrigger(n *node, file string, v *Variable) {
 	if value.absent() {
 		return
 	}
-	t.Agent, t.Match, t.Patterns = n.get("source_agent").str(), MatchEquals, value.texts()
+	t.Agent, t.Match, t.Patterns = n.get("source_agent").str(), MatchEquals, value.patterns()
 	switch kind := n.get("trigger_type").str(); kind {
 	case "agent_text_equals", "agent_text", "":
 	case "agent_text_contains":

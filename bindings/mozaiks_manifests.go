@@ -13,6 +13,7 @@ func (m *manifest) readMozaiks(docs map[string]document) {
 	m.readStructuredOutputs(docs["structured_outputs"])
 	m.readTools(docs["tools"])
 	m.readContext(docs["context_variables"])
+	m.findConditions(docs["handoffs"].root)
 	m.checkUI(docs["ui_config"])
 	for _, section := range []string{"handoffs", "hooks", "ui_config"} {
 		if d := docs[section]; d.root != nil {

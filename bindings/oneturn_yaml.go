@@ -81,9 +81,9 @@ func ownKeys(object string) []string {
 	case "defaults":
 		return []string{"effect", "timeout", "max_attempts"}
 	case "variable":
-		return []string{"type", "description", "default", "source", "triggers", "agents"}
+		return []string{"type", "description", "default", "source", "triggers", "transitions", "agents"}
 	case "compat":
-		return []string{"silent", "events", "allowed_values"}
+		return []string{"silent", "events", "allowed_values", "split_hiding"}
 	default:
 		return nil
 	}

@@ -49,6 +49,8 @@ type Worker struct {
 	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes per workflow."`
 	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to start, and then to import the file of a function. A call that takes longer ends as tool_error and has not entered its tool."`
 	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may read: names, or prefixes with a star. Other variables of the worker are not passed to them, except for PATH, HOME, LANG and similar ones."`
+	ContextEnv   []string      `flag:"context-env" example:"APP_MODE,FEATURE_*" help:"Environment variables that manifests may read as values of context variables: names, or prefixes with a star. Settings of oneturn and of NATS are never among them."`
+	ContextFiles string        `flag:"context-files" example:"/srv/app" help:"Folder that the files of context variables must be in. Without it the folder that holds --workflows."`
 	CacheSize    Bytes         `flag:"cache-size" default:"64MiB" help:"Memory for results of tools that have a cache; the least recently used ones are evicted. 0 disables the cache."`
 	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys). A worker that is alone on its embedded server waits for 2s at most."`
 

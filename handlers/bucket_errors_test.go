@@ -144,7 +144,7 @@ func TestContextVariablesContinueAfterTheirDocumentWasDeletedByHand(t *testing.T
 			kv, key := k.document()
 			require.NoError(t, remove(kv, key))
 			require.NoError(t, set(2, "new"))
-			got, err := k.Variables.Load(t.Context(), "app", "chat", nil)
+			got, err := k.Variables.Load(t.Context(), "app", "chat", variables.Layers{})
 			require.NoError(t, err)
 			require.Equal(t, map[string]any{"x": "new"}, got)
 		})

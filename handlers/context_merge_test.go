@@ -26,7 +26,7 @@ import (
 
 func (k *kit) loaded() map[string]any {
 	k.t.Helper()
-	vars, err := k.Variables.Load(k.t.Context(), "app", "chat", nil)
+	vars, err := k.Variables.Load(k.t.Context(), "app", "chat", variables.Layers{})
 	require.NoError(k.t, err)
 	return vars
 }

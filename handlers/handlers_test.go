@@ -225,7 +225,7 @@ func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, err := v.Load(ctx, "app", "chat", nil)
+	got, err := v.Load(ctx, "app", "chat", variables.Layers{})
 	require.NoError(t, err)
 	want := map[string]any{"a": "twelve"}
 	for i := range 8 {
@@ -246,7 +246,7 @@ func TestSnapshotAndStoredVariablesAreMergedByTheLastChange(t *testing.T) {
 	}
 	load := func(snapshot map[string]any) map[string]any {
 		before := maps.Clone(snapshot)
-		got, err := v.Load(ctx, "app", "chat", snapshot)
+		got, err := v.Load(ctx, "app", "chat", variables.Layers{Snapshot: snapshot})
 		require.NoError(t, err)
 		require.Equal(t, before, snapshot, "the snapshot of the event is not modified")
 		return got

@@ -65,14 +65,19 @@ func (s *slots) Release() { s.away.Add(1) }
 func (s *slots) Reacquire() { s.away.Add(-1) }
 
 // Load implements [variables.Store].
-func (o *bubble) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {
+func (o *bubble) Load(_ context.Context, _, _ string, below variables.Layers) (map[string]any, error) {
 	vars := maps.Clone(o.vars)
-	maps.Copy(vars, snapshot)
+	maps.Copy(vars, below.Snapshot)
 	return vars, nil
 }
 
 // Stage implements [variables.Store].
 func (o *bubble) Stage(context.Context, string, string, variables.Change) error { return nil }
+
+// Apply implements [variables.Store].
+func (o *bubble) Apply(context.Context, string, string, uint64, variables.Layers, []bindings.Step) ([]bindings.Update, error) {
+	return nil, nil
+}
 
 // Merge implements [variables.Store].
 func (o *bubble) Merge(context.Context, string, string, uint64, variables.Delta) error { return nil }

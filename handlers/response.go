@@ -42,7 +42,7 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 		vars := t.Vars
 		if vars == nil {
 			var err error
-			if vars, err = h.Variables.Load(ctx, t.App, t.Chat, t.ContextVariables); err != nil {
+			if vars, err = h.Variables.Load(ctx, t.App, t.Chat, h.layers(&t.Turn)); err != nil {
 				return nil, err
 			}
 		}
@@ -66,6 +66,12 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 		}
 	}
 	return call, nil
+}
+
+// layers returns the values of context variables that nothing has stored, for a turn.
+func (h *Handlers) layers(t *run.Turn) variables.Layers {
+	chat := bindings.Chat{App: t.App, ID: t.Chat, Workflow: t.Workflow, User: t.UserID}
+	return variables.Layers{Start: h.Bindings().StartValues(t.Workflow, &chat), Snapshot: t.ContextVariables}
 }
 
 // storeOutcome stores the outcome of a tool that was entered as the response of its turn.

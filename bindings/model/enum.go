@@ -45,6 +45,9 @@ func enumKey(v any, lax bool) string {
 	return string(appendKey(nil, v))
 }
 
+// Equal reports whether two value trees are the same JSON value. Numbers are compared by their value: 1 is 1.0.
+func Equal(a, b any) bool { return enumKey(a, false) == enumKey(b, false) }
+
 // find returns the member of the set that equals v. It differs from v at most in spelling
 // (1.0 for 1, and 1 for true in MozaiksAI's column).
 func (e *enum) find(v any, lax bool) (member any, changed, ok bool) {

@@ -34,6 +34,7 @@ import (
 //nolint:tagalign // the flag comes first and the help last, as in package config
 type callSettings struct {
 	toolSettings
+	contextSettings
 
 	Workflows   string        `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
 	ToolTimeout time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool whose manifest sets none, as for the worker."`
@@ -73,7 +74,7 @@ invalid. The shape of -o json:
 		if err != nil {
 			return err
 		}
-		set, err := load(ctx, "call", cfg.Workflows, cfg.Python)
+		set, err := load(ctx, "call", cfg.Workflows, cfg.Python, cfg.sources(a.env))
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,8 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	call := run.Call(b, turn, turn.Turn)
 	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &redact.SecretAnswers{}
 	if b.AcceptsContext {
-		call.Context = b.Context(turn, defaults(set, b.Workflow))
+		chat := bindings.Chat{App: turn.App, ID: turn.Chat, Workflow: b.Workflow, User: turn.UserID}
+		call.Context = b.Context(turn, set.StartValues(b.Workflow, &chat))
 	}
 	hosts := a.newTerminalHosts(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
 	inv := engine.Invocation{Call: call, Hosts: hosts, Tool: run.Tool(b, tool, b.Effect, "")}
@@ -175,17 +177,6 @@ func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json
 		return nil, &events.Error{Code: events.CodeValidationFailed, Msg: model.Feedback(b.ModelName, violations)}
 	}
 	return args, nil
-}
-
-// defaults are the context variables of a chat in which nothing has happened yet.
-func defaults(set *bindings.Set, workflow string) map[string]any {
-	vars := map[string]any{}
-	for _, v := range set.Variables(workflow) {
-		if v.Default != nil {
-			vars[v.Name] = v.Default
-		}
-	}
-	return vars
 }
 
 // callReport is the outcome of turnctl call. Its JSON shape is stable: fields are only added.

@@ -24,6 +24,7 @@ import (
 //nolint:tagalign // the flag comes first and the help last, as in package config
 type checkSettings struct {
 	liveSettings
+	contextSettings
 
 	Live   bool `flag:"live" default:"false" help:"Ask services and servers whether they have the tools, and warn if not."`
 	Strict bool `flag:"strict" default:"false" help:"Warnings fail too."`
@@ -68,7 +69,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return a.editorSchema(schema)
 		}
 		dir := dirOf(args)
-		set, err := inspect(ctx, "check", dir, cfg.Python)
+		set, err := inspect(ctx, "check", dir, cfg.Python, cfg.sources(a.env))
 		if err != nil {
 			return err
 		}
@@ -106,8 +107,8 @@ func (a *app) editorSchema(of string) error {
 }
 
 // inspect reads the folder for a command that runs nothing in it, not even an interpreter.
-func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
-	return readFolder(ctx, command, dir, func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+func inspect(ctx context.Context, command, dir, interpreter string, from bindings.VariableSources) (*bindings.Set, error) {
+	return readFolder(ctx, command, dir, from, func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
 		chosen := interpreter
 		if chosen == "" && len(files) > 0 {
 			var err error
@@ -120,15 +121,15 @@ func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.S
 }
 
 // load reads the folder as a worker does, for a command that runs tools of it.
-func load(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
-	return readFolder(ctx, command, dir, python.Inspector(interpreter))
+func load(ctx context.Context, command, dir, interpreter string, from bindings.VariableSources) (*bindings.Set, error) {
+	return readFolder(ctx, command, dir, from, python.Inspector(interpreter))
 }
 
-func readFolder(ctx context.Context, command, dir string, inspect bindings.InspectFunc) (*bindings.Set, error) {
+func readFolder(ctx context.Context, command, dir string, from bindings.VariableSources, inspect bindings.InspectFunc) (*bindings.Set, error) {
 	if err := cli.CheckFolder(dir); err != nil {
 		return nil, cli.Usagef("%s: %w", command, err)
 	}
-	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: inspect})
+	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Variables: from, Inspect: inspect})
 	if err != nil {
 		return nil, cli.Usagef("%s: %w", command, err)
 	}

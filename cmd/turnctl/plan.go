@@ -95,7 +95,7 @@ func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, f
 		return nil, err
 	}
 	of.workflow, of.agent = cmp.Or(of.workflow, event.workflow), cmp.Or(of.agent, event.agent)
-	set, err := inspect(ctx, "plan check", cfg.Workflows, cfg.Python)
+	set, err := inspect(ctx, "plan check", cfg.Workflows, cfg.Python, bindings.VariableSources{})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,19 @@ type toolSettings struct {
 	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that are passed to Python tools, as for the worker."`
 }
 
+// contextSettings are where context variables may get their values from, as for the worker.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type contextSettings struct {
+	ContextEnv   []string `flag:"context-env" example:"APP_MODE,FEATURE_*" help:"Environment variables that manifests may read as values of context variables, as for the worker."`
+	ContextFiles string   `flag:"context-files" example:"/srv/app" help:"Folder that the files of context variables must be in, as for the worker."`
+}
+
+// sources returns where context variables get their values from.
+func (c *contextSettings) sources(env func(string) (string, bool)) bindings.VariableSources {
+	return bindings.VariableSources{Env: c.ContextEnv, Files: c.ContextFiles, Lookup: env}
+}
+
 func (a *app) tools() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tools",
@@ -80,7 +93,7 @@ read. Errors go to standard error.`,
   turnctl tools ls ./workflows --live --nats nats://127.0.0.1:4222`,
 		Args: cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
-		set, err := inspect(ctx, "tools ls", dirOf(args), cfg.Python)
+		set, err := inspect(ctx, "tools ls", dirOf(args), cfg.Python, bindings.VariableSources{})
 		if err != nil {
 			return err
 		}

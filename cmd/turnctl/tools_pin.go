@@ -40,7 +40,7 @@ answer, 2 the folder cannot be read.`,
 		Example: "  turnctl tools pin ./workflows",
 		Args:    cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
-		set, err := inspect(ctx, "tools pin", dirOf(args), cfg.Python)
+		set, err := inspect(ctx, "tools pin", dirOf(args), cfg.Python, bindings.VariableSources{})
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,8 @@ func checkPython(ctx context.Context, cfg *config.Worker) error {
 func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.Registerer) oneturn.Config {
 	c := oneturn.Config{
 		Workflows: cfg.Workflows, Watch: cfg.Watch,
-		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv, LoadTimeout: cfg.LoadTimeout},
+		Python:     oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv, LoadTimeout: cfg.LoadTimeout},
+		ContextEnv: cfg.ContextEnv, ContextFiles: cfg.ContextFiles,
 		Prefix: cfg.Prefix, ReplyPrefixes: cfg.ReplyPrefixes, Pool: cfg.Pool, Slots: cfg.Slots,
 		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace,
 		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife, SweepEvery: cfg.SweepEvery,

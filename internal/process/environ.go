@@ -15,20 +15,22 @@ const (
 // settings and credentials (ONETURN_*, NATS_*) are never among them.
 func Environment(own, allow []string) []string {
 	allow = append(strings.Fields(alwaysAllowed), allow...)
-	never := strings.Fields(neverByPrefix)
 	var env []string
 	for _, entry := range own {
-		name, _, _ := strings.Cut(entry, "=")
-		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if matches(name, allow) && !slices.ContainsFunc(never, begins) {
+		if name, _, _ := strings.Cut(entry, "="); Allowed(name, allow) {
 			env = append(env, entry)
 		}
 	}
 	return env
 }
 
-// matches reports whether an allow-list of NAME and PREFIX_* holds name.
-func matches(name string, allow []string) bool {
+// Allowed reports whether an allow-list of NAME and PREFIX_* holds name. No list holds the worker's own settings and
+// credentials.
+func Allowed(name string, allow []string) bool {
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	if slices.ContainsFunc(strings.Fields(neverByPrefix), begins) {
+		return false
+	}
 	return slices.ContainsFunc(allow, func(pattern string) bool {
 		prefix, wild := strings.CutSuffix(pattern, "*")
 		return name == pattern || wild && prefix != "" && strings.HasPrefix(name, prefix)

@@ -104,21 +104,26 @@ func (d document) with(e edit, seq uint64) document {
 	return next
 }
 
-// values returns the variables of a snapshot, overwritten by the ones of the document, as a value tree.
-func (d document) values(snapshot map[string]any) (map[string]any, error) {
-	vars := make(map[string]any, len(d)+len(snapshot))
-	maps.Copy(vars, snapshot)
+// values returns the variables of a chat as a value tree: the stored ones over the snapshot over the start values.
+// Variables with a start value are declared: the workflow, and not the producer, owns what is stored of them, and they
+// always exist. For other variables [variable.supersededBy] decides.
+func (d document) values(below Layers) (map[string]any, error) {
+	vars := make(map[string]any, len(d)+len(below.Snapshot)+len(below.Start))
+	maps.Copy(vars, below.Start)
+	maps.Copy(vars, below.Snapshot)
 	for name, entry := range d {
-		if name == stagedName || entry.supersededBy(snapshot, name) {
-			continue
-		}
-		if entry.Value == nil {
+		_, declared := below.Start[name]
+		switch {
+		case name == stagedName, !declared && entry.supersededBy(below.Snapshot, name):
+		case entry.Value != nil:
+			var err error
+			if vars[name], err = events.Decode(entry.Value); err != nil {
+				return nil, err
+			}
+		case declared:
+			vars[name] = nil
+		default:
 			delete(vars, name)
-			continue
-		}
-		var err error
-		if vars[name], err = events.Decode(entry.Value); err != nil {
-			return nil, err
 		}
 	}
 	return vars, nil

@@ -18,7 +18,7 @@ func Digest(value any) string {
 	return hex.EncodeToString(sum[:size])
 }
 
-// supersededBy reports whether the producer has changed a variable since a tool changed it last. A
+// supersededBy reports whether the producer has changed an undeclared variable since a tool changed it last. A
 // producer does not learn what tools set: a snapshot that repeats what it held then, or holds
 // nothing, is older than the stored value. MozaiksAI needs no such rule, as its tools and its
 // producer change one object.

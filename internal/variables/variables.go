@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/store"
@@ -25,10 +27,10 @@ import (
 // response decides whether it counts. A Load or Stage that finds a change of a worker that died in
 // between merges it.
 type Store interface {
-	// Load returns the variables of a chat as a value tree, empty when it has none: the variables of the
-	// snapshot of an event, nil if it has none, and the stored ones. It tries until ctx ends,
-	// except for what cannot be read: [events.ErrStateCorrupt]. snapshot is not modified.
-	Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error)
+	// Load returns the variables of a chat as a value tree, empty when it has none: the stored ones over the
+	// layers below. It tries until ctx ends, except for what cannot be read: [events.ErrStateCorrupt]. The layers are not
+	// modified.
+	Load(ctx context.Context, app, chat string, below Layers) (map[string]any, error)
 	// Stage stores a change that does not count yet, with all the room that merging it takes. It
 	// tries until ctx ends, except for what can never be stored, [idempotency.ErrRefused], or
 	// merged: [events.ErrStateCorrupt].
@@ -36,6 +38,16 @@ type Store interface {
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
 	// once. It returns the same errors as Stage.
 	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
+	// Apply makes the changes that steps of triggers lead to, see [bindings.Updates], and returns them. They are decided
+	// in the same compare-and-set that stores them. seq is of the record that led to the steps; twice is the same as
+	// once. It returns the same errors as Stage.
+	Apply(ctx context.Context, app, chat string, seq uint64, below Layers, steps []bindings.Step) ([]bindings.Update, error)
+}
+
+// Layers are the values of variables that nothing has stored.
+type Layers struct {
+	Start    map[string]any // of the declared variables, see [bindings.Set.StartValues]; nil if the workflow declares none
+	Snapshot map[string]any // of the event, over the start values; nil if it has none
 }
 
 // Variables are the context variables of chats in a bucket: one document a chat, merged by
@@ -62,7 +74,7 @@ func New(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*Va
 func NewIn(docs store.Documents) *Variables { return &Variables{docs: docs} }
 
 // Load implements [Store].
-func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error) {
+func (v *Variables) Load(ctx context.Context, app, chat string, below Layers) (map[string]any, error) {
 	key := subjects.ContextKey(app, chat)
 	var doc document
 	err := v.Retries.Until(ctx, v.docs.Name(), key, func() error {
@@ -80,7 +92,7 @@ func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[str
 	if err != nil {
 		return nil, err
 	}
-	vars, err := doc.values(snapshot)
+	vars, err := doc.values(below)
 	if err != nil {
 		return nil, v.corrupt(key, err)
 	}
@@ -117,6 +129,35 @@ func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d D
 		changed := doc.apply(e, seq)
 		return doc.unstage(seq) || changed, nil
 	})
+}
+
+// Apply implements [Store].
+func (v *Variables) Apply(ctx context.Context, app, chat string, seq uint64, below Layers, steps []bindings.Step) (applied []bindings.Update, err error) {
+	key := subjects.ContextKey(app, chat)
+	err = v.update(ctx, key, func(doc document) (bool, error) {
+		settled, err := v.settle(ctx, doc)
+		if err != nil {
+			return false, err
+		}
+		before, err := doc.values(below)
+		if err != nil {
+			return false, v.corrupt(key, err)
+		}
+		applied = slices.DeleteFunc(bindings.Updates(steps, before), func(u bindings.Update) bool { return doc[u.Variable].Written >= seq })
+		d := Delta{Set: make(map[string]any, len(applied))}
+		for _, u := range applied {
+			d.Set[u.Variable] = u.Value
+		}
+		e, err := d.edit()
+		if err != nil {
+			return false, err
+		}
+		return doc.apply(e, seq) || settled, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
 }
 
 // settle merges the staged changes that count and drops those that do not. It reports whether the

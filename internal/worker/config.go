@@ -30,6 +30,9 @@ type Config struct {
 	Watch     bool
 	Python    Python
 
+	ContextEnv   []string
+	ContextFiles string
+
 	Prefix        string
 	ReplyPrefixes []string
 	Pool          string

@@ -47,7 +47,10 @@ func newWorkerTools(nc *nats.Conn, space subjects.Space, c Config) (*workerTools
 
 // options are what to load, and how to read Python files.
 func (t *workerTools) options() bindings.Options {
-	o := bindings.Options{Root: t.c.Workflows, Logger: t.c.Logger, Inspect: python.Inspector(t.c.Python.Interpreter)}
+	o := bindings.Options{
+		Root: t.c.Workflows, Logger: t.c.Logger, Inspect: python.Inspector(t.c.Python.Interpreter),
+		Variables: bindings.VariableSources{Env: t.c.ContextEnv, Files: t.c.ContextFiles},
+	}
 	o.Registered = make(map[string]bindings.Registered, len(t.c.Tools))
 	for _, tool := range t.c.Tools {
 		o.Registered[tool.Name] = tool.Types
