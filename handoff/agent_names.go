@@ -1,0 +1,58 @@
+package handoff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/nearest"
+)
+
+// names resolves the names in rules: aliases of the user and of the end first, then agents, exactly or without regard
+// to case.
+type names struct {
+	agents []string // empty: not known, every name is an agent
+	exact  map[string]bool
+	folded map[string][]string
+}
+
+func newNames(agents []string) names {
+	n := names{agents: agents, exact: make(map[string]bool), folded: make(map[string][]string)}
+	for _, a := range agents {
+		n.exact[a] = true
+		n.folded[strings.ToLower(a)] = append(n.folded[strings.ToLower(a)], a)
+	}
+	return n
+}
+
+// alias returns User or Terminate if name is one of their aliases, whatever its case and white space; else "".
+func alias(name string) string {
+	switch strings.ToLower(strings.Join(strings.Fields(name), "")) {
+	case "user", "user_proxy", "userproxy", "user-agent", "useragent":
+		return User
+	case "terminate", "end", "stop":
+		return Terminate
+	}
+	return ""
+}
+
+// agent returns the agent with this name, "" if there is none or several differ from it in case only.
+func (n names) agent(name string) string {
+	name = events.Name(strings.TrimSpace(name))
+	if len(n.agents) == 0 || n.exact[name] {
+		return name
+	}
+	if alike := n.folded[strings.ToLower(name)]; len(alike) == 1 {
+		return alike[0]
+	}
+	return ""
+}
+
+// unknownFix is the fix for a name that no agent has.
+func (n names) unknownFix(name string) string {
+	rule := nearest.Rule{Fold: strings.ToLower, Edits: func(_, candidate string) int { return max(1, len(candidate)/3) }}
+	if near := nearest.Of(name, slices.Sorted(slices.Values(n.agents)), rule); near != "" {
+		return "did you mean " + shown(near) + "?"
+	}
+	return "name an agent of the workflow, user or terminate"
+}
