@@ -93,6 +93,16 @@ mcp-everything: ## call the reference server of MCP, a Node program, on stdio an
 	cd .ci/mcp-everything && npm ci --loglevel=error
 	go test -count=1 -tags=everything -timeout=2m -run='^TestReferenceServer' ./internal/tools/mcptool
 
+# The lock file pins what is installed; install scripts do not run.
+.PHONY: clients
+clients: build ## test the JavaScript and Python clients against real workers (without Node 20 and npm: Python alone)
+	cd clients/python && python3 -m unittest
+	@if ! node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' 2>/dev/null || ! command -v npm >/dev/null; then \
+		echo 'NOT TESTED: clients/js needs Node 20 or newer, and npm'; \
+	else \
+		cd clients/js && npm ci --loglevel=error && npm run types && npm test; \
+	fi
+
 # Without the measuring program, which would measure the detector, and the documents, whose commands
 # run in processes that it does not see. RACESKIP omits more. `make test` vets what it compiles.
 RACESKIP ?= bench|docs

@@ -21,7 +21,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "notes/*.md", "../README.md", "../CHANGELOG.md", "../examples/*/README.md"} {
+	for _, pattern := range []string{"*.md", "notes/*.md", "../README.md", "../CHANGELOG.md", "../examples/*/README.md", "../clients/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, names, pattern)

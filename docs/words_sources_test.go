@@ -36,7 +36,8 @@ func (m match) String() string {
 
 // notSearched are paths whose words are not ours to choose, are history, or are the word list itself.
 var notSearched = []string{
-	"CHANGELOG.md", "LICENSE", "docs/notes/", "docs/words_", "testdata/mozaiks/", "internal/test/programcases/testdata/", ".ci/lint/", ".ci/mcp-everything/", ".git", "bin/",
+	"CHANGELOG.md", "LICENSE", "docs/notes/", "docs/words_", "testdata/mozaiks/", "internal/test/programcases/testdata/", ".ci/lint/", ".ci/mcp-everything/", "clients/js/node_modules/",
+	"clients/js/package-lock.json", ".git", "bin/",
 }
 
 // searchTree returns all matches, in the order of the files.
