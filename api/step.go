@@ -7,7 +7,7 @@ import (
 )
 
 // Step is the state of a step of a program that was called, or that a retry has copied. Its arguments and its result are in its
-// events; those of a copied one are in the turn of the call that has run.
+// events, which a copied step has in the turn of the call that has run.
 type Step struct {
 	Call       string      `json:"call"`         // its id in the program, as in chat.plan_started
 	ToolCallID string      `json:"tool_call_id"` // of its events, "" for a copied step

@@ -36,7 +36,7 @@ func (b *binder) checkAllowed() {
 		}
 		allow[a.name] = a.allowed
 		for _, name := range a.allowed {
-			if len(b.entriesNamed(name)) > 0 || b.shared.has(name) {
+			if len(b.entriesNamed(name)) > 0 || b.shared.has(name) || slices.Contains(b.dropped, name) {
 				continue
 			}
 			at := place{a.at.file, a.allowedAt.lineOfText(name)}

@@ -148,11 +148,7 @@ func (b *binder) tool(t *toolEntry) {
 	t.problem = b.checkProgram(t)
 	signature, known, problem := b.signature(t)
 	if problem != nil && !problem.reported {
-		name := t.name
-		if problem.at != t.at {
-			name = fmt.Sprintf("%s (%s)", t.name, t.at)
-		}
-		b.errorf(problem.at, "tool_unusable", problem.fix, "tool %s is not bound: %s", name, problem.text)
+		b.reportUnusable(t, problem)
 	}
 	b.checkComponent(t)
 	s := b.schemasOf(t, signature, known)
@@ -186,6 +182,30 @@ func (b *binder) tool(t *toolEntry) {
 	}
 	if bound := b.w.tools[t.name].binding; bound != nil && !t.auto && b.isStep(t) {
 		b.checkEffect(t, bound.Effect)
+	}
+}
+
+// reportUnusable reports why a tool is not bound. A Python file that cannot be read is reported once, with all of its tools.
+func (b *binder) reportUnusable(t *toolEntry, problem *bindProblem) {
+	name := t.name
+	if problem.at != t.at {
+		name = fmt.Sprintf("%s (%s)", t.name, t.at)
+	}
+	if problem.at.file != t.path || t.path == "" {
+		b.errorf(problem.at, "tool_unusable", problem.fix, "tool %s is not bound: %s", name, problem.text)
+		return
+	}
+	var names []string
+	for i := range b.tools {
+		if other := &b.tools[i]; other.kind == KindPython && other.path == t.path && other.problem == nil && !slices.Contains(names, other.name) {
+			names = append(names, other.name)
+		}
+	}
+	switch {
+	case len(names) < 2:
+		b.errorf(problem.at, "tool_unusable", problem.fix, "tool %s is not bound: %s", name, problem.text)
+	case names[0] == t.name:
+		b.errorf(problem.at, "tool_unusable", problem.fix, "tools %s are not bound: %s", listed(names), problem.text)
 	}
 }
 
@@ -359,12 +379,27 @@ func (b *binder) put(k key, bound *Binding) {
 		if off == "" {
 			fix = "bind the others to another agent or model"
 		}
-		b.warnf(bound.at, "tool_shadowed", fix,
-			"agent %s has several automatic tools; %s (%s) is never called, %s is", k.agent, old.Tool, old.at, bound.Tool)
+		text := fmt.Sprintf("agent %s has several automatic tools; %s (%s) is never called, %s is", k.agent, old.Tool, old.at, bound.Tool)
+		if step, program := stepAndProgram(old, bound); step != nil {
+			text = fmt.Sprintf("turns of agent %s run tool %s and not %s (%s): both are automatic", k.agent, bound.Tool, old.Tool, old.at)
+			fix = cmp.Or(step.at.fixFor("set auto: false on "+step.Tool+", so that only steps of "+program.Tool+" call it", "set auto_invoke: false on "+step.Tool, ""), fix)
+		}
+		b.warnf(bound.at, "tool_shadowed", fix, "%s", text)
 		b.w.bindings = slices.DeleteFunc(b.w.bindings, func(o *Binding) bool { return o == old })
 	}
 	b.w.exact[k] = slot{binding: bound}
 	b.w.bindings = append(b.w.bindings, bound)
+}
+
+// stepAndProgram returns the tool that runs programs and the one that may be a step of it, nil if they are not such a pair.
+func stepAndProgram(a, b *Binding) (step, program *Binding) {
+	switch {
+	case a.Program == nil && b.Program != nil:
+		return a, b
+	case a.Program != nil && b.Program == nil:
+		return b, a
+	}
+	return nil, nil
 }
 
 // fail notes why a key leads nowhere, unless another tool is bound to it.

@@ -226,7 +226,7 @@ func (b *binder) checkEmpty() {
 	if len(b.w.bindings) == 0 {
 		b.w.empty = b.whyEmpty()
 	}
-	reported := slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
+	reported := b.hasProblems() || slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
 	if manual := b.manual(); len(b.w.bindings) == 0 && len(manual) > 0 && !reported {
 		at := manual[0].at
 		b.warnf(at, "nothing_bound", at.fixFor("set auto: true on the tools that agents call", "set auto_invoke: true on the tools that agents call, or tool_type: UI_Tool", ""),

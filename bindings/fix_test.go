@@ -57,6 +57,39 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, file: t.py}]\n-- W/t.py --\ndef (\n",
 			`W/t.py:1: error: tool a (W/oneturn.yaml:1) is not bound: invalid syntax [tool_unusable]: correct the Python code there`,
 		},
+		"Python that cannot be read, of several tools": {
+			"-- W/oneturn.yaml --\ntools:\n- {name: a, agent: A, file: t.py}\n- {name: b, agents: [A, B], file: tools/../t.py}\n- {name: c, auto: false, file: t.py}\n- {name: u, agent: U, file: u.py}\n-- W/t.py --\ndef (\n-- W/u.py --\ndef u(): pass\n",
+			"W/oneturn.yaml:5: warning: agent U has no model: tool u gets its output unchecked [agent_without_model]: add model to the agent or to the tool\n" +
+				`W/t.py:1: error: tools a, b, c are not bound: invalid syntax [tool_unusable]: correct the Python code there`,
+		},
+		"a step that takes the turns of its program": {
+			"-- W/oneturn.yaml --\nagents: {A: {model: M}}\nmodels: {M: {type: object}}\ntools:\n- {name: run_plan, kind: plan, agent: A}\n- {name: find, agent: A, kind: go}\n",
+			"W/oneturn.yaml:5: warning: turns of agent A run tool find and not run_plan (W/oneturn.yaml:4): both are automatic [tool_shadowed]: set auto: false on find, so that only steps of run_plan call it",
+		},
+		"a program that takes the turns of its step": {
+			"-- W/oneturn.yaml --\nagents: {A: {model: M}}\nmodels: {M: {type: object}}\ntools:\n- {name: find, agent: A, kind: go}\n- {name: run_plan, kind: plan, agent: A}\n",
+			"W/oneturn.yaml:5: warning: turns of agent A run tool run_plan and not find (W/oneturn.yaml:4): both are automatic [tool_shadowed]: set auto: false on find, so that only steps of run_plan call it",
+		},
+		"names in a program that has other errors": {
+			"-- W/oneturn.yaml --\ntools:\n- {name: run_plan, kind: plan, agent: A, aprove: true, uses: [fnd], planner: plan, respond: wrter}\n- {name: find, auto: false, kind: go}\n- {name: writer, auto: false, kind: go}\n",
+			`W/oneturn.yaml:2: error: tool has no key "aprove" [unknown_key]: did you mean "approve"?` + "\n" +
+				`W/oneturn.yaml:2: error: tool run_plan cannot be used: uses names the unknown tool "fnd" [unknown_tool]: did you mean "find"?` + "\n" +
+				`W/oneturn.yaml:2: error: tool run_plan cannot be used: planner names the unknown agent "plan" [unknown_tool]: define it under tools, or name one that is there: find, writer` + "\n" +
+				`W/oneturn.yaml:2: error: tool run_plan cannot be used: respond names the unknown agent "wrter" [unknown_tool]: did you mean "writer"?`,
+		},
+		"steps that are not usable": {
+			"-- W/oneturn.yaml --\nagents: {A: {tools: [find, run_plan]}}\ntools:\n- {name: run_plan, kind: plan, agent: A, uses: [find], planner: w}\n- {name: find, kind: go}\n- {name: writer, id: w, kind: agent, nats: {subject: a.w}}\n",
+			`W/oneturn.yaml:4: error: tool "find" has no agent [tool_without_agent]: add agent: the name of the agent that calls it, or auto: false if only programs call it` + "\n" +
+				`W/oneturn.yaml:5: error: tool "writer" has no agent [tool_without_agent]: add agent: the name of the agent that calls it, or auto: false if only programs call it`,
+		},
+		"several YAML documents": {
+			"-- W/oneturn.yaml --\nagents: {A: {}}\n---\ntools: []\n",
+			"W/oneturn.yaml:2: error: the file cannot be read: more than one YAML document in the file: the second one begins here [unreadable_manifest]: remove ---, or move what follows into the directory of another workflow",
+		},
+		"required names that properties lack": {
+			"-- W/oneturn.yaml --\nagents: {A: {model: M}}\nmodels: {M: {type: object, required: [txt], properties: {text: {}}}}\ntools: [{name: a, agent: A, kind: go}]\n",
+			`W/oneturn.yaml:2: warning: model M: ` + "`required`" + ` names "txt", which ` + "`properties`" + ` does not have ("/required") [bad_model]: did you mean "text"? Else add it to ` + "`properties`",
+		},
 		"YAML that cannot be read": {
 			"-- W/oneturn.yaml --\nagents:\n  A: {model: M\ntools: []\n",
 			`W/oneturn.yaml:2: error: the file cannot be read: did not find expected ',' or '}' [unreadable_manifest]: look for a missing bracket, comma or quote near this line or below`,

@@ -27,6 +27,7 @@ type manifest struct {
 	registered   map[string]registration // agent → model
 	models       []modelEntry
 	tools        []toolEntry
+	dropped      []string // names of tools that could not be read
 	servers      map[string]serverEntry
 	variables    []Variable
 	triggers     int             // of all variables

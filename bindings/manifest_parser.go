@@ -36,7 +36,7 @@ func readableAgain(file, reason string) string {
 		{"did not find expected key", "look for a wrong indentation, or for a missing bracket or quote, near this line or below"},
 		{"did not find expected", "look for a missing bracket, comma or quote near this line or below"},
 		{"unknown anchor", "define the anchor with & above its use, or put the text in quotes"},
-		{"more than one YAML document", "keep one document, without --- between"},
+		{"more than one YAML document", "remove ---, or move what follows into the directory of another workflow"},
 		{"tag ", "remove the tag"},
 		{"number", "write it in quotes if it is a text, else as JSON writes numbers"},
 		{"a key must be a text", "put the key in quotes"},

@@ -54,8 +54,9 @@ func (p *parser) yaml(data []byte) (n *node, err error) {
 		}
 		return nil, &parseError{line, text}
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, &parseError{root.Line, "more than one YAML document in the file"}
+	var second yaml.Node
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, &parseError{max(root.Line, second.Line), "more than one YAML document in the file: the second one begins here"}
 	}
 	if len(root.Content) == 0 {
 		return nil, nil //nolint:nilnil // as above

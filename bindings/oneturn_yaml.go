@@ -185,9 +185,12 @@ func (m *manifest) listedTools(n *node, file, example string, read func(n *node,
 			m.errorf(item.at(file), "wrong_shape", "write for example - "+example, "a tool must be a map")
 			continue
 		}
-		if t, ok := read(item, file); ok {
-			m.tools = append(m.tools, t)
+		t, ok := read(item, file)
+		if !ok {
+			m.dropped = append(m.dropped, t.name, item.get("id").str())
+			continue
 		}
+		m.tools = append(m.tools, t)
 	}
 }
 

@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/oneturn/oneturn/internal/tools/target"
@@ -13,19 +14,22 @@ import (
 // checkProgram returns why a tool that runs programs cannot be used: it names a tool that does not exist, or a name
 // leads to several tools. All findings are reported.
 func (b *binder) checkProgram(t *toolEntry) *bindProblem {
-	if t.program == nil || t.problem != nil {
+	if t.program == nil {
 		return t.problem
 	}
 	o := &entryReader{manifest: b.manifest, what: "tool " + t.name, file: t.at.file}
 	for _, name := range t.program.Uses {
 		if len(b.entriesOf(t.program.Kind, name)) == 0 {
 			at := place{t.at.file, t.programNode.get("uses").lineOfText(name)}
-			o.refusef(at, "unknown_tool", thereOr(name, b.stepNames(t.program.Kind), "define it under tools"), "uses names the unknown tool %s", quoted(name))
+			b.unknownStep(o, at, t, t.program.Kind, name, "uses names the unknown tool "+quoted(name))
 		}
 	}
 	b.checkProgramAgent(o, t, "planner", t.program.Planner)
 	b.checkProgramAgent(o, t, "respond", t.program.Respond)
 	b.checkAmbiguous(o, t)
+	if t.problem != nil { // reported before
+		return t.problem
+	}
 	return o.problem
 }
 
@@ -38,12 +42,22 @@ func (b *binder) checkProgramAgent(o *entryReader, t *toolEntry, key, name strin
 	found := b.entriesOf(KindOrchestrate, name)
 	switch {
 	case len(found) == 0:
-		o.refusef(at, "unknown_tool", thereOr(name, b.stepNames(KindOrchestrate), "define it under tools"), "%s names the unknown agent %s", key, quoted(name))
+		b.unknownStep(o, at, t, KindOrchestrate, name, key+" names the unknown agent "+quoted(name))
 	case found[0].program != nil:
 		o.refusef(at, "unknown_tool", "name an agent", "%s names %s, which runs programs itself", key, quoted(name))
 	case b.ambiguous(KindOrchestrate, nil, name):
 		o.refusef(at, "ambiguous_tool", "rename one of them, or give the tool an input schema", "%s names %s, which could mean several tools, or one with several models", key, quoted(name))
 	}
+}
+
+// unknownStep refuses a program that names a tool which does not exist. One whose errors are reported is not unknown.
+func (b *binder) unknownStep(o *entryReader, at place, t *toolEntry, kind Kind, name, text string) {
+	if slices.Contains(b.dropped, strings.TrimPrefix(name, "agent:")) {
+		o.problem = cmp.Or(o.problem, &bindProblem{at: at, text: "it names tool " + quoted(name) + ", which has errors", fix: "correct that tool", reported: true})
+		return
+	}
+	others := slices.DeleteFunc(slices.Concat(b.stepNames(kind), b.dropped), func(other string) bool { return other == t.name || other == "" })
+	o.refusef(at, "unknown_tool", thereOr(name, others, "define it under tools"), "%s", text)
 }
 
 // checkAmbiguous refuses a program whose steps can use names that could mean several tools.

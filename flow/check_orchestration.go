@@ -17,10 +17,10 @@ func (c *compiler) checkOrchestration(p *Program, s source) {
 		visible.group = step.Bindings
 		for j := range step.Calls {
 			u := agentUses{
-				c: c, call: &step.Calls[j], names: visible, needed: map[string]bool{},
+				c: c, call: &step.Calls[j], names: visible, needed: map[string]bool{}, program: p, at: i,
 				s: source{path: s.path, order: s.at(i), depth: s.depth},
 			}
-			u.run(p)
+			u.run()
 		}
 		known.add(step)
 	}
@@ -52,21 +52,23 @@ func childKey(call *Call, i int) string {
 
 // agentUses checks what one call of an orchestration refers to.
 type agentUses struct {
-	c      *compiler
-	call   *Call
-	names  names
-	s      source
-	needed map[string]bool // ids of calls
+	c       *compiler
+	program *Program
+	at      int // the step of the call
+	call    *Call
+	names   names
+	s       source
+	needed  map[string]bool // ids of calls
 }
 
-func (u *agentUses) run(p *Program) {
+func (u *agentUses) run() {
 	tool, ok := u.c.tools.Find(u.call.Tool)
 	uses := u.c.collect(u.s, u.call, tool.Program, "/steps", templateReferences)
 	for _, use := range uses {
 		u.uses(use)
 	}
 	u.call.Needs = []string{}
-	for _, call := range p.Calls() {
+	for _, call := range u.program.Calls() {
 		if u.needed[call.ID] {
 			u.call.Needs = append(u.call.Needs, call.ID)
 		}
@@ -159,9 +161,7 @@ func (u *agentUses) compareTypes(use use, source typeSet, at string) {
 func (u *agentUses) check(path []string, at string) typeSet {
 	name, isResult, rest, ok := u.names.find(path)
 	if !ok {
-		all := u.names.all()
-		u.c.addf(u.s.order, at, RuleReference, "step %s: %q is neither the key of an earlier step nor a binding; known: %s.%s",
-			u.call.ID, clip(strings.Join(path, ".")), listed(all), u.c.closest(path[len(path)-1], all))
+		u.c.addf(u.s.order, at, RuleReference, "step %s: %q %s", u.call.ID, clip(strings.Join(path, ".")), u.whyUnknown(path))
 		return 0
 	}
 	if !isResult {

@@ -94,6 +94,14 @@ func belongsInside(kind Kind, name string, value any) bool {
 // closest returns ` Did you mean "…"?`, or "" if no name is close to word. What suggestions cost is
 // bounded: a program that has many mistakes gets the first ones only.
 func (c *compiler) closest(word string, names []string) string {
+	if near := c.nearest(word, names); near != "" {
+		return " Did you mean " + strconv.Quote(near) + "?"
+	}
+	return ""
+}
+
+// nearest returns the name that is close to word, "" if none is.
+func (c *compiler) nearest(word string, names []string) string {
 	edits := max(1, len(word)/3)
 	var similar []string
 	for _, name := range names {
@@ -105,11 +113,7 @@ func (c *compiler) closest(word string, names []string) string {
 			return ""
 		}
 	}
-	near := nearest.Of(word, similar, nearest.Rule{Edits: func(_, _ string) int { return edits }})
-	if near == "" {
-		return ""
-	}
-	return " Did you mean " + strconv.Quote(near) + "?"
+	return nearest.Of(word, similar, nearest.Rule{Edits: func(_, _ string) int { return edits }})
 }
 
 // pointer appends a name to a JSON pointer.

@@ -33,7 +33,8 @@
 //   - compiler.go: what plans and orchestrations share: counts, limits, nested programs, JSON pointers
 //   - uses.go: finds the texts with references in arguments, and writes their places
 //   - plan.go, check_plan.go: plans, and the check of their references and arguments
-//   - orchestration.go, check_orchestration.go: orchestrations, and their check; object.go: reads their objects key by key
+//   - orchestration.go, check_orchestration.go: orchestrations, and their check; object.go: reads their objects key by key;
+//     unknown_names.go: why a reference leads nowhere
 //   - reference.go: the references of plans, `$0.output.title`
 //   - template.go, names.go: the references of orchestrations, `{{ result.facts.title }}`, and the names that they begin with
 //   - schema.go, declared.go, typeset.go: the fields that a JSON Schema declares, and the types that they may have

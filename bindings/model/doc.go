@@ -18,7 +18,7 @@
 //   - mozaiks_compiler.go, mozaiks_types.go, mozaiks_constraints.go, pattern.go: MozaiksAI's definitions, their types, and their closed
 //     sets, bounds and patterns
 //   - schema_compiler.go, schema_graph.go, schema_reference.go: a JSON Schema, its sub-schemas, and references between them;
-//     misspelt_keyword.go: keywords that nothing reads
+//     misspelt_keyword.go: keywords that nothing reads; required_unknown.go: required names that nothing declares
 //   - external_schema.go: a schema of another program, as far as it can be compiled
 //   - schema_error.go: what is wrong with a schema; schema_contradictions.go: rules that one value cannot meet;
 //     combined_contradictions.go: rules of several parts that cannot be met together

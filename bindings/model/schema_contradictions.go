@@ -39,6 +39,7 @@ func (s *schemaCompiler) contradictions(name string) []Problem {
 		c.bounds(n, at.pointer)
 		c.unmeetable(n, at.pointer)
 		c.misspelt(at)
+		c.requiredUnknown(at)
 		left := maxParts
 		if n.types != tNothing && n.types&common(n, &left) == tNothing {
 			c.add(diag.SeverityError, at.pointer, "no value has all the types that its parts ask for", "correct the types of its `allOf` and `$ref`")

@@ -27,6 +27,28 @@ func TestMisspeltKeywordIsReportedAtItsPlace(t *testing.T) {
 	}, found)
 }
 
+func TestRequiredNameThatNothingDeclaresIsReported(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string][]string{
+		`{"required":["txt","b"],"properties":{"text":{},"b":{}}}`:        {"/required did you mean \"text\"? Else add it to `properties`"},
+		`{"properties":{"a":{"required":["zzz"],"properties":{"b":{}}}}}`: {"/properties/a/required add it to `properties`"},
+		`{"required":["x"]}`: nil,
+		`{"required":["x"],"properties":{"a":{}},"additionalProperties":true}`:       nil,
+		`{"required":["x"],"properties":{"a":{}},"patternProperties":{"^x":{}}}`:     nil,
+		`{"required":["x"],"properties":{"a":{}},"allOf":[{"properties":{"x":{}}}]}`: nil,
+		`{"properties":{"x":{}},"anyOf":[{"required":["x"],"properties":{"y":{}}}]}`: nil,
+	} {
+		m, err := model.CompileSchema("M", json.RawMessage(schema))
+		require.NoError(t, err)
+		var found []string
+		for _, p := range m.Problems() {
+			require.Equal(t, diag.SeverityWarning, p.Severity)
+			found = append(found, p.Field+" "+p.Fix)
+		}
+		require.Equal(t, want, found, schema)
+	}
+}
+
 func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 	t.Parallel()
 	property := func(p string) string { return `{"type":"object","properties":{"a":` + p + `}}` }
