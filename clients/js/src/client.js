@@ -38,7 +38,7 @@ export class Client {
   /** Publishes what an agent has written: a text, or an object. Workers do not process it yet. */
   async publishMessage(message) {
     const m = this.#with(message, ["chat", "id", "workflow", "agent"], "message");
-    const print = await fingerprint(m.workflow, m.agent, m.content);
+    const print = await fingerprint(m.workflow, m.agent, m.userId ?? "", m.content, m.turn ?? m.id);
     return this.#publish("agent_message", m, { ids: [m.app, m.chat, m.run, m.id], print }, {
       agent: m.agent, content: plain(m.content), message_id: m.id, finish_reason: m.finishReason, turn_idempotency_key: m.turn,
       run_id: m.run, turn_sequence: m.sequence, context: contextOf(m),
@@ -48,7 +48,7 @@ export class Client {
   /** Publishes what a user has written. Workers do not process it yet. */
   async publishUserMessage(message) {
     const m = this.#with(message, ["chat", "id", "workflow", "userId"], "message");
-    const print = await fingerprint(m.workflow, "user", m.content);
+    const print = await fingerprint(m.workflow, "user", m.userId, m.content, m.id);
     return this.#publish("user_message", m, { ids: [m.app, m.chat, m.run, m.id], print }, {
       id: m.id, chat_id: m.chat, user_id: m.userId, content: plain(m.content), run_id: m.run, context: contextOf(m),
     });

@@ -42,11 +42,13 @@ export async function awaitResponse(nc, subjects, turn, fingerprint, { timeout =
       const left = end - Date.now();
       if (left <= 0) throw failed ?? new WaitError(`turn ${turn.turn} of chat ${turn.chat} has no response yet: ${why(state)}`);
       if (news) continue;
+      let timer;
       await new Promise((resolve) => {
         woken = resolve;
-        setTimeout(resolve, Math.min(left, state.claimed ? REREAD : RETRY)).unref?.();
+        timer = setTimeout(resolve, Math.min(left, state.claimed ? REREAD : RETRY));
         if (signal?.aborted) resolve();
       });
+      clearTimeout(timer);
     }
   } finally {
     signal?.removeEventListener("abort", abort);

@@ -158,3 +158,21 @@ test("a publisher of a tenant has the rights that a client needs", async () => {
     await secured.stop();
   }
 });
+
+test("a wait survives a restart of the server", async () => {
+  const first = await startWorker();
+  const connection = await connect({ servers: first.url, maxReconnectAttempts: -1, reconnectTimeWait: 100 });
+  let second;
+  try {
+    const restarted = new Client(connection);
+    await restarted.runTurn(greeting("before", "Ada"));
+    const response = restarted.awaitResponse({ chat: "greetings", turn: "after" }, { timeout: 30_000 });
+    await first.kill();
+    second = await startWorker([], {}, first);
+    await restarted.publishTurn(greeting("after", "Bob"));
+    assert.equal((await response).content, "Hello, Bob!");
+  } finally {
+    await connection.close();
+    await (second ?? first).stop();
+  }
+});

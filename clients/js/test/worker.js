@@ -13,24 +13,26 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 const binary = process.env.ONETURN_WORKER ?? join(root, "bin/worker");
 
-/** Starts a worker with the workflows of the tests and of the first example: {url, stop}. */
-export async function startWorker(flags = [], env = {}) {
-  const dir = await mkdtemp(join(tmpdir(), "oneturn-js-"));
+/** Starts a worker with the workflows of the tests and of the first example: {url, kill, stop}; again, what kill has ended. */
+export async function startWorker(flags = [], env = {}, again = undefined) {
+  const dir = again?.dir ?? (await mkdtemp(join(tmpdir(), "oneturn-js-")));
   await cp(join(root, "clients/testdata/workflows"), join(dir, "workflows"), { recursive: true });
   await cp(join(root, "examples/01-hello/workflows"), join(dir, "workflows"), { recursive: true });
-  const address = `127.0.0.1:${await freePort()}`;
+  const address = again?.address ?? `127.0.0.1:${await freePort()}`;
   const worker = spawn(binary, [
     "--workflows", join(dir, "workflows"), "--store", join(dir, "data"), "--listen", address, "--http", "off", ...flags,
   ], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
+  const exited = once(worker, "exit");
+  const kill = async () => {
+    worker.kill("SIGKILL");
+    await exited;
+  };
   const stop = async () => {
-    if (worker.exitCode === null) {
-      worker.kill("SIGKILL");
-      await once(worker, "exit");
-    }
+    await kill();
     await rm(dir, { recursive: true, force: true });
   };
   await ready(worker);
-  return { url: `nats://${address}`, stop };
+  return { url: `nats://${address}`, dir, address, kill, stop };
 }
 
 /** Starts a worker whose server has the accounts of tenant acme; the password of each user is "pw". */

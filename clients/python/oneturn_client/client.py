@@ -70,7 +70,7 @@ class Client:
         """Stores what an agent has written: a text, or an object. Workers do not process it yet."""
         app = app or self._app
         _require("message", chat=chat, id=id, workflow=workflow, agent=agent)
-        digest = wire.fingerprint(workflow, agent, content)
+        digest = wire.fingerprint(workflow, agent, user_id or "", content, turn or id)
         return self._publish("agent_message", app, workflow, chat, (app, chat, run, id), digest, {
             "agent": agent, "content": content, "message_id": id, "finish_reason": finish_reason, "turn_idempotency_key": turn, "run_id": run,
             "turn_sequence": sequence, "context": _context(app, chat, workflow, user_id, sequence, context_variables)})
@@ -79,7 +79,7 @@ class Client:
         """Stores what a user has written. Workers do not process it yet."""
         app = app or self._app
         _require("message", chat=chat, id=id, workflow=workflow, user_id=user_id)
-        digest = wire.fingerprint(workflow, "user", content)
+        digest = wire.fingerprint(workflow, "user", user_id, content, id)
         return self._publish("user_message", app, workflow, chat, (app, chat, run, id), digest, {
             "id": id, "chat_id": chat, "user_id": user_id, "content": content, "run_id": run,
             "context": _context(app, chat, workflow, user_id)})

@@ -46,10 +46,10 @@ class Attachment:
     def __init__(self, dispatcher, connection="nats://127.0.0.1:4222", *, app="default", take_over=True, texts=False, chat_of=None, run_of=None,
                  limit=10_000, limit_bytes=64 << 20, on_lost=None, **options):
         self._dispatcher, self._app, self._lock = dispatcher, app, threading.RLock()
-        self._chats = chats.Chats(app, chat_of or chats.connection_of, run_of, secrets.token_hex(4))
+        self._chats = chats.Chats(app, chat_of or chats.connection_of, run_of, secrets.token_hex(4), self._lose_text)
         client = connection if isinstance(connection, Client) else lambda: Client(connection, app=app, **options)
         self._outbox = Outbox(client, limit=limit, limit_bytes=limit_bytes, on_lost=on_lost)
-        self._counts = collections.Counter()
+        self._counts, self._detached = collections.Counter(), False
         self._handlers, self._own, self._build = getattr(dispatcher, "_event_handlers", {}), None, None
         dispatcher.register_handler(TURN_EVENT, self._on_turn)
         dispatcher.register_handler(RUN_EVENT, self._on_run_complete)
@@ -71,6 +71,7 @@ class Attachment:
 
     def detach(self, timeout=5):
         """Ends the attachment: the dispatcher is as before, and what waits is published, for the timeout in seconds."""
+        self._detached = True
         for name, handler in ((TURN_EVENT, self._on_turn), (RUN_EVENT, self._on_run_complete)):
             if handler in self._handlers.get(name, ()):
                 self._handlers[name].remove(handler)
@@ -78,8 +79,8 @@ class Attachment:
             self._handlers[TURN_EVENT].insert(0, self._own)
         if self._build is not None and self._dispatcher.__dict__.get("build_outbound_event_envelope") is self._build:
             del self._dispatcher.build_outbound_event_envelope
-        for text in self._chats.all_held():
-            self._outbox.lose(text, UNKNOWN_WORKFLOW)
+        with self._lock:
+            self._chats.forget_all()
         self._outbox.close(timeout)
 
     def _take_over(self):
@@ -100,9 +101,10 @@ class Attachment:
 
         def build_outbound_event_envelope(*args, **kwargs):
             event = kwargs.get("raw_event", args[0] if args else None)
-            text = self._guarded(events.read_text, event, kwargs.get("chat_id"), kwargs.get("workflow_name"))  # before it is changed
-            if text:
-                self._soon(text)
+            if not self._detached:
+                text = self._guarded(events.read_text, event, kwargs.get("chat_id"), kwargs.get("workflow_name"))  # before it is changed
+                if text:
+                    self._soon(text)
             return original(*args, **kwargs)
 
         self._build = self._dispatcher.build_outbound_event_envelope = build_outbound_event_envelope
@@ -161,8 +163,11 @@ class Attachment:
         self._counts["user_messages" if text.of_user else "texts"] += 1
         chat.held.append((text, chat.run, chat.number(text)))
         if not chat.workflow and self._chats.held() > chats.MOST_HELD:
-            self._outbox.lose(chat.held.pop(0)[0], UNKNOWN_WORKFLOW)
+            self._lose_text(chat.held.pop(0)[0])
         self._send_held(chat)
+
+    def _lose_text(self, text):
+        self._outbox.lose(text, UNKNOWN_WORKFLOW)
 
     def _send_held(self, chat):
         """Sends the texts of a chat, in order, once its workflow is known."""

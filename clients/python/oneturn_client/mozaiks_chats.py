@@ -20,8 +20,8 @@ def connection_of(chat):
 
 
 class Chats:
-    def __init__(self, app, chat_of, run_of, epoch):
-        self._app, self._chat_of, self._run_of, self._epoch = app, chat_of, run_of, epoch
+    def __init__(self, app, chat_of, run_of, epoch, lose):
+        self._app, self._chat_of, self._run_of, self._epoch, self._lose = app, chat_of, run_of, epoch, lose
         self._chats = collections.OrderedDict()
         self._started = 0
 
@@ -29,9 +29,8 @@ class Chats:
         chat = self._chats.get(name)
         if chat is None:
             chat = self._chats[name] = Chat(name, self._app, self._new_run)
-            old = next(iter(self._chats.values()))
-            if len(self._chats) > MOST_CHATS and not old.held:
-                del self._chats[old.name]
+            if len(self._chats) > MOST_CHATS:
+                self._forget()
         self._chats.move_to_end(name)
         return chat
 
@@ -43,8 +42,15 @@ class Chats:
     def held(self):
         return sum(len(chat.held) for chat in self._chats.values())
 
-    def all_held(self):
-        return [text for chat in self._chats.values() for text, _, _ in chat.held]
+    def forget_all(self):
+        while self._chats:
+            self._forget()
+
+    def _forget(self):
+        """Forgets the chat that was heard of least recently, with the texts that wait."""
+        _, chat = self._chats.popitem(last=False)
+        for text, _, _ in chat.held:
+            self._lose(text)
 
     def _new_run(self, chat):
         if self._run_of:

@@ -93,7 +93,7 @@ def read_text(event, chat=None, workflow=None):
         return None
     content = event.get("content")
     metadata = event["metadata"] if isinstance(event.get("metadata"), dict) else {}
-    if not isinstance(content, (str, dict)):
+    if not isinstance(content, (str, dict, list)):
         content = "" if content is None else str(content)
     internal = metadata.get("source") == GENERAL_CHAT or isinstance(content, str) and (RESUME_SIGNAL in content or not content.strip())
     sequence = event.get("sequence") if event.get("source") == "textevent_fallback" else metadata.get("sequence")

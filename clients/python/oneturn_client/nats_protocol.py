@@ -18,30 +18,32 @@ class Frame(typing.NamedTuple):
 
 class Parser:
     def __init__(self):
-        self._data = b""
+        self._data = bytearray()
 
     def feed(self, data):
-        """Adds bytes and yields the frames that are complete."""
+        """Adds bytes and returns the frames that are complete."""
         self._data += data
-        while True:
-            line, found, rest = self._data.partition(b"\r\n")
-            if not found:
-                if len(line) > LONGEST_LINE:
-                    raise ConnectionError("the server does not speak NATS")
-                return
-            kind, _, text = line.decode().partition(" ")
-            kind = kind.upper()
-            if kind not in ("MSG", "HMSG"):
-                self._data = rest
-                yield Frame(kind, text.strip())
-                continue
-            words = text.split()  # subject number [reply] [size of the headers] size
-            size, head = int(words[-1]), int(words[-2]) if kind == "HMSG" else 0
-            if len(rest) < size + 2:
-                return
-            self._data = rest[size + 2:]
-            status, headers = parse_headers(rest[:head].decode(errors="replace"))
-            yield Frame("MSG", "", int(words[1]), status, Message(words[0], headers, rest[head:size]))
+        frames, start = [], 0
+        while (end := self._data.find(b"\r\n", start)) >= 0:
+            kind, _, text = self._data[start:end].decode().partition(" ")
+            kind, rest = kind.upper(), end + 2
+            if kind in ("MSG", "HMSG"):
+                words = text.split()  # subject number [reply] [size of the headers] size
+                size, head = int(words[-1]), int(words[-2]) if kind == "HMSG" else 0
+                if len(self._data) < rest + size + 2:
+                    break
+                status, headers = parse_headers(self._data[rest:rest + head].decode(errors="replace"))
+                message = Message(words[0], headers, bytes(self._data[rest + head:rest + size]))
+                frames.append(Frame("MSG", "", int(words[1]), status, message))
+                start = rest + size + 2
+            else:
+                frames.append(Frame(kind, text.strip()))
+                start = rest
+        else:
+            if len(self._data) - start > LONGEST_LINE:
+                raise ConnectionError("the server does not speak NATS")
+        del self._data[:start]
+        return frames
 
 
 def parse_headers(text):

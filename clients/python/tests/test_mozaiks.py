@@ -210,6 +210,13 @@ asyncio.run(process.run(("output", "Greeter", "Greeting", {"name": "Ada"})))
         self.assertEqual(len(process.dispatcher._auto_tool_handler.ran), 1)
         self.assertEqual(attachment.counts["turns"], 0)
 
+    def test_texts_of_a_chat_without_a_workflow_are_lost_when_the_attachment_ends(self):
+        process = Process("unknown", connected=False)
+        attachment = self.attach(process)
+        asyncio.run(process.text("Editor", "hello"))
+        attachment.detach()
+        self.assertEqual([message for message, _ in self.lost], ["text of Editor in chat 'unknown'"])
+
     def test_both_can_run_the_tools(self):
         process = Process("shadow")
         attachment = self.attach(process, take_over=False, texts=False)
