@@ -2,6 +2,7 @@ package agentjson
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,7 +37,7 @@ type Found struct {
 // Every error is an *[Error]. The time is linear in the length of the text.
 func Extract(text string, o Options) (Found, error) {
 	if len(text) > MaxTextBytes {
-		return Found{}, &Error{Code: TooLarge, Message: fmt.Sprintf("the text has %d bytes: send at most %d", len(text), MaxTextBytes)}
+		return Found{}, &Error{Code: TooLarge, Message: fmt.Sprintf("the text has more than %d bytes: send a shorter one", MaxTextBytes)}
 	}
 	if message := Incomplete(o.FinishReason); message != "" {
 		e := &Error{Code: Truncated, Offset: len(text), Message: message}
@@ -57,12 +58,27 @@ func ExtractContent(content json.RawMessage, o Options) (Found, error) {
 		return Extract(text, o)
 	}
 	value, n, err := events.DecodePrefix(text)
+	if problem := new(events.SyntaxError); errors.As(err, &problem) && codeOf(problem) == BadString {
+		return Found{}, &Error{Code: BadString, Message: problem.Reason}
+	}
 	if err != nil || n < len(text) {
 		return Found{}, &Error{Code: BadSyntax, Message: "the content is not JSON: send a text as a JSON string, or an object"}
 	}
-	inner, isText := value.(string)
-	if !isText {
+	return ExtractValue(value, o)
+}
+
+// ExtractValue is [ExtractContent] for content that [events.Decode] has decoded. The JSON of an object is canonical then.
+func ExtractValue(content any, o Options) (Found, error) {
+	switch content := content.(type) {
+	case string:
+		return Extract(content, o)
+	case map[string]any, []any:
+		data, err := events.AppendJSON(nil, content)
+		if err != nil {
+			return Found{}, &Error{Code: BadSyntax, Message: "the content has no JSON form: " + err.Error()}
+		}
+		return Extract(string(data), o)
+	default:
 		return Found{}, &Error{Code: NotAnObject, Message: "the content is neither a text nor an object: send one of them"}
 	}
-	return Extract(inner, o)
 }

@@ -71,12 +71,17 @@ func TestContentIsATextOrAnObject(t *testing.T) {
 		`["{\"a\":1}"]`:       "not_an_object",
 		`[{"a":1},{"a":1}]`:   "not_an_object",
 		`"NEXT"`:              "no_json",
-		`"\ud800 {\"a\":1}"`:  "bad_syntax",
+		`"\ud800 {\"a\":1}"`:  "bad_string",
 		`"{\"a\":1}" x`:       "bad_syntax",
 		``:                    "bad_syntax",
 	} {
 		found, err := agentjson.ExtractContent(json.RawMessage(content), agentjson.Options{})
 		requireFound(t, content, want, found, err)
+		value, err := events.Decode([]byte(content))
+		if err == nil {
+			found, err = agentjson.ExtractValue(value, agentjson.Options{})
+			requireFound(t, content, want, found, err)
+		}
 	}
 }
 

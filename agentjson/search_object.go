@@ -73,16 +73,7 @@ func (s *search) refused(err error, r *reader, start int) *Error {
 	if !errors.As(err, &problem) {
 		return s.fail(BadSyntax, start, err.Error())
 	}
-	code := BadNumber
-	for _, known := range []struct {
-		word string
-		code Code
-	}{{"duplicate key", DuplicateKey}, {"nested more", TooDeep}, {" values:", TooMany}, {"surrogate", BadString}, {"UTF-8", BadString}} {
-		if strings.Contains(problem.Reason, known.word) {
-			code = known.code
-			break
-		}
-	}
+	code := codeOf(problem)
 	at := start
 	if r.out == nil {
 		at += int(problem.Offset)
@@ -94,6 +85,19 @@ func (s *search) refused(err error, r *reader, start int) *Error {
 	e := s.fail(code, at, message)
 	e.meant = true
 	return e
+}
+
+// codeOf returns the code for what the strict decoder refuses in JSON.
+func codeOf(problem *events.SyntaxError) Code {
+	for _, known := range []struct {
+		part string
+		code Code
+	}{{"duplicate key", DuplicateKey}, {"nested more", TooDeep}, {" values:", TooMany}, {"surrogate", BadString}, {"UTF-8", BadString}} {
+		if strings.Contains(problem.Reason, known.part) {
+			return known.code
+		}
+	}
+	return BadNumber
 }
 
 // unreadable passes the object or list at the current offset, which could not be read, with all that is in it. It returns an

@@ -92,3 +92,25 @@ func TestPageAboutJSONFromAgentsShowsWhatIsAnError(t *testing.T) {
 		require.Equal(t, agentjson.Code(code(row[1])), e.Code, row)
 	}
 }
+
+func TestCommandsOfThePageAboutJSONFromAgentsPrintWhatItShows(t *testing.T) {
+	t.Parallel()
+	piped, _, ok := strings.Cut(fenced(t, "agent-json.md", "sh")[0].text, " | turnctl extract\n")
+	require.True(t, ok)
+	_, written, ok := strings.Cut(piped, " '%s' '")
+	require.True(t, ok)
+	extract := command(t, "", "turnctl", "extract")
+	extract.Stdin = strings.NewReader(strings.TrimSuffix(written, "'"))
+	var stdout, stderr strings.Builder
+	extract.Stdout, extract.Stderr = &stdout, &stderr
+	require.NoError(t, extract.Run())
+	require.Equal(t, fenced(t, "agent-json.md", "text")[0].text, stdout.String()+stderr.String())
+
+	lines := fenced(t, "agent-json.md", "jsonl")
+	require.Len(t, lines, 2)
+	extract = command(t, "", "turnctl", "extract", "--jsonl")
+	extract.Stdin = strings.NewReader(lines[0].text)
+	got, code := output(t, extract)
+	require.Equal(t, 1, code)
+	require.Equal(t, lines[1].text, got)
+}

@@ -5,6 +5,7 @@
 //	turnctl tools              callable tools: ls, pin
 //	turnctl call TOOL JSON     try one tool
 //	turnctl plan check FILE    what a worker would do with a plan or an orchestration
+//	turnctl extract            the JSON object in a text of an agent
 //	turnctl show CHAT TURN     all records of one turn, and the steps of a program
 //	turnctl retry CHAT TURN    run a program that failed again, without its finished calls
 //	turnctl ls                 the newest turns
@@ -34,7 +35,7 @@
 //     (tools ls) with tools_row.go (one tool as it is listed), tools_location.go (where its code is), tools_schema.go
 //     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
-//     plan.go (plan check).
+//     plan.go (plan check). extract.go with extract_lines.go (--jsonl).
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
 //     show_text.go, show_steps.go (the steps of a program), show_step.go (one of them) and show_not_found.go. repair.go.

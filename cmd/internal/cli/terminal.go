@@ -49,6 +49,9 @@ func (t terminal) Write(p []byte) (int, error) {
 // emoji.
 func hostile(r rune) bool {
 	const nonJoiner, joiner = '\u200c', '\u200d'
+	if r >= ' ' && r <= '~' {
+		return false // most are these
+	}
 	switch r {
 	case '\n', '\t', nonJoiner, joiner:
 		return false
