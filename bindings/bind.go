@@ -114,6 +114,7 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 	}
 	b.index()
 	b.startValues(opts)
+	b.checkTriggers()
 	b.w.rules = newRules(b.variables, m.splitHiding)
 	b.checkAgents()
 	b.checkEmpty()

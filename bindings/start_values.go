@@ -109,6 +109,22 @@ func (b *binder) startValue(v *Variable, from *VariableSources, files *variableF
 	return b.typed(v, v.Default, "default")
 }
 
+// checkTriggers reports triggers that wait for a text of an unknown agent. Texts of people have the agent user.
+func (b *binder) checkTriggers() {
+	if len(b.agents) == 0 {
+		return
+	}
+	for i := range b.variables {
+		for _, t := range b.variables[i].Triggers {
+			_, known := b.agent(t.Agent)
+			if t.Type == TriggerAgentText && t.Agent != "" && t.Agent != "user" && !known {
+				b.warnf(b.variables[i].at, "unknown_agent", didYouMean(t.Agent, b.agentNames()),
+					"a trigger of context variable %s names the unknown agent %s", b.variables[i].Name, quoted(t.Agent))
+			}
+		}
+	}
+}
+
 // checkDefault reports a boolean that starts as null: a condition that compares it with False does not hold.
 func (b *binder) checkDefault(v *Variable) {
 	if v.hasDefault || !isBoolean(v.Type) {

@@ -151,6 +151,9 @@ func (r *textRule) matches(content, lower string) bool {
 		slices.ContainsFunc(r.search, func(re *regexp.Regexp) bool { return re.MatchString(content) })
 }
 
+// HaveAnswers reports whether a trigger waits for an answer.
+func (r *Rules) HaveAnswers() bool { return r != nil && len(r.answers) > 0 }
+
 // Answers reports whether a trigger waits for the answer to a question of a tool or component with one of the names.
 func (r *Rules) Answers(names ...string) bool {
 	return r != nil && slices.ContainsFunc(r.answers, func(rule answerRule) bool { return slices.Contains(names, rule.tool) })

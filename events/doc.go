@@ -22,5 +22,6 @@
 //   - ids.go, question_id.go, step_id.go, normalize_name.go: ids of calls, questions and steps, and the form in which names are compared
 //   - decode.go, json_literal.go, json_limits.go: the strict decoder
 //   - encode.go, json_writer.go, json_append.go, canonical.go: the encoder, and canonical JSON
+//   - component_payload.go: what frontends do with events: the payload of a component, and which messages are visible
 //   - input_text.go, log_text.go, text_limit.go: texts for tools, logs and people
 package events

@@ -136,6 +136,11 @@ func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCa
 			return d
 		}
 	}
+	if v.Status == idempotency.Accepted || v.Status == idempotency.Replayed {
+		if err := h.setByAnswer(m, q, content.Data, v); err != nil {
+			return h.redeliver(m, "the context variables that the answer sets could not be stored", err)
+		}
+	}
 	h.reportResult(m, r, answerResult(v, r.ToolCallID, q.Secret))
 	if v.Status == idempotency.Accepted {
 		h.publishCompatEvents(q, r.Value)

@@ -27,6 +27,7 @@
 //   - program_states.go, program_observe.go: the states of a program for tracers, its spans and metrics
 //   - program_retry.go: a retry of such a turn, which keeps the results of finished calls
 //   - question.go: the question that an answer or an expiry is about
+//   - answer_variables.go: the context variables that an answer sets
 //   - answer_result.go: the result of an answer, and its report to the sender
 //
 // # Words

@@ -69,6 +69,7 @@ type AnswerDecision struct {
 
 	Status AnswerStatus
 	By     Outcome // how the question is decided, Open if it is not
+	Seq    uint64  // of the record that decides it, 0 if none does
 	Reason error   // of Invalid
 }
 
@@ -155,7 +156,7 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 	if !t.oversized { // such a turn only ends, whichever epoch is its newest, and the read of it need not show the answer
 		c.since = decided.Seq
 	}
-	v := AnswerDecision{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
+	v := AnswerDecision{Status: TooLate, By: Outcome(decided.Meta.Outcome), Seq: decided.Seq}
 	switch {
 	case first || decided.Meta.Lease.Same(a.Lease):
 		v.Status = Accepted

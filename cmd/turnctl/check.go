@@ -43,6 +43,8 @@ running any of its code or an interpreter in it. Python files are parsed by the 
 else of $VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are read. It reports errors
 and warnings with file (relative to DIR), line and fix, the tool of each agent and model, missing Python
 modules, and environment variables that the tools read and that are not set (names only, never values).
+Of context variables it lists what they start with and what their triggers do; values of the
+environment and of files are not shown.
 With --live it also asks NATS services and MCP servers whether they have the tools, and starts servers
 that are commands.
 
@@ -53,6 +55,10 @@ cannot be read. The shape of -o json:
                   "bindings": [{"agent", "model", "tool", "kind", "where": {"text", …}, "file",
                                 "function", "effect", "effect_why", "max_attempts", "timeout_ms",
                                 "component", "display", "secret", "program"}],
+                  "variables": [{"name", "type", "source", "start", "has_value", "tool",
+                                 "agents", "triggers": [{"type", "agent", "match", "patterns",
+                                                         "ui_hidden", "tool", "response_key",
+                                                         "from", "to", "means"}]}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
                                    "fix"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],

@@ -34,6 +34,7 @@ type workflowReport struct {
 	Dir            string                `json:"dir"` // relative to the checked folder
 	Digest         string                `json:"digest"`
 	Bindings       []bindingReport       `json:"bindings"`
+	Variables      []variableReport      `json:"variables"` // context variables, in the order of the manifest
 	Diagnostics    []bindings.Diagnostic `json:"diagnostics"`
 	MissingModules []string              `json:"missing_modules"` // the interpreter cannot find them
 	MissingEnv     []string              `json:"missing_env"`     // read by a tool, set nowhere
@@ -85,7 +86,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		at[name] = i
 		w := workflowReport{
 			Name: name, Dir: set.Dir(name), Digest: set.WorkflowDigest(name),
-			Bindings: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
+			Bindings: []bindingReport{}, Variables: reportVariables(set, name), Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
 		}
 		w.MissingEnv, w.HiddenEnv = []string{}, []string{}
 		r.Workflows = append(r.Workflows, w)

@@ -34,6 +34,7 @@ func (r *report) text(w io.Writer) {
 		count += len(wf.Bindings)
 		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural.Of(len(wf.Bindings), "binding"), wf.Digest)
 		bindingsText(w, wf.Bindings)
+		variablesText(w, wf.Variables)
 		r.diagnosticsText(w, wf.Diagnostics)
 		fmt.Fprintln(w)
 	}
