@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/internal/pause"
 )
 
 // Start, restart and stop of the server. The store is locked first and unlocked last; a server that lacks streams
@@ -162,7 +164,7 @@ func (s *Server) endServer() {
 
 // await waits until the server takes connections, gives up or ctx ends.
 func (s *Server) await(ctx context.Context, listen string) error {
-	const step = 10 * time.Millisecond
+	const step = 2 * time.Millisecond
 	deadline := time.Now().Add(startTimeout)
 	for {
 		select {
@@ -176,9 +178,11 @@ func (s *Server) await(ctx context.Context, listen string) error {
 			return fmt.Errorf("embedded server: start on %s: %w", listen, context.Cause(ctx))
 		default:
 		}
-		if s.ns.Load().ReadyForConnections(step) {
+		// ReadyForConnections spins when it waits for less than 25 ms, so it is called only once the server listens.
+		if s.ns.Load().Addr() != nil && s.ns.Load().ReadyForConnections(step) {
 			break
 		}
+		_ = pause.For(ctx, step) // the end of ctx is seen above
 		if time.Now().After(deadline) {
 			return fmt.Errorf("embedded server: start on %s: not ready after %s, see its warnings in the log", listen, startTimeout)
 		}

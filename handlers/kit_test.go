@@ -51,7 +51,7 @@ type kit struct {
 
 func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options)) *kit {
 	t.Helper()
-	s := oneturntest.NewServer(t, change...)
+	s := oneturntest.NewServer(t, append(change, oneturntest.Memory)...)
 	s.Provision()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)

@@ -73,7 +73,7 @@ func TestProgramThatIsCancelledBeforeItIsStoredReportsNoCalls(t *testing.T) {
 	lost := k.plan("P", `{"prompt": "Do it."}`, 1)
 	lost.Held = held
 	over := make(chan inbound.Disposition, 1)
-	go func() { over <- k.Handle(t.Context(), lost) }()
+	go func() { over <- k.Handle(held, lost) }()
 	<-entered
 	body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF"}, time.Now())
 	require.NoError(t, err)

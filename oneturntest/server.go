@@ -16,11 +16,15 @@ import (
 type Server struct {
 	*embedded.Server
 
-	t testing.TB
+	t      testing.TB
+	memory bool
 }
 
+// Memory makes [NewServer] keep streams in memory, which starts faster: for tests that stop no server.
+func Memory(o *embedded.Options) { o.Memory = true }
+
 // NewServer starts a server with file storage that stops with the test. Change may set options
-// of it.
+// of it, for example [Memory].
 func NewServer(t testing.TB, change ...func(*embedded.Options)) *Server {
 	t.Helper()
 	o := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()}
@@ -30,7 +34,7 @@ func NewServer(t testing.TB, change ...func(*embedded.Options)) *Server {
 	s, err := embedded.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
-	return &Server{Server: s, t: t}
+	return &Server{Server: s, t: t, memory: o.Memory}
 }
 
 // Connect returns a connection over TCP, as a worker makes it, that closes with the test.
@@ -48,7 +52,7 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 // of one second so that redeliveries come soon.
 func (s *Server) Provision(change ...func(*provision.Options)) {
 	s.t.Helper()
-	o := provision.Options{AckWait: time.Second}
+	o := provision.Options{AckWait: time.Second, Memory: s.memory}
 	for _, f := range change {
 		f(&o)
 	}
