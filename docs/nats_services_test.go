@@ -36,7 +36,7 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	t.Parallel()
 	s := securedFor(t, accounts.Options{Services: []string{"warehouse"}})
 	service := filepath.Join(t.TempDir(), "service")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", service, "./examples/03-nats-service")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", service, "./examples/03-nats-service")
 	build.Dir = ".."
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -144,7 +144,7 @@ func (s *shell) service(line string) string {
 func (s *shell) build(to, pkg string) string {
 	s.t.Helper()
 	to = filepath.Join(s.dir, to)
-	build := exec.CommandContext(s.t.Context(), "go", "build", "-o", to, pkg)
+	build := exec.CommandContext(s.t.Context(), "go", "build", "-ldflags=-s", "-o", to, pkg)
 	build.Dir = ".."
 	out, err := build.CombinedOutput()
 	require.NoError(s.t, err, "%s", out)

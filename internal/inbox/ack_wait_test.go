@@ -17,7 +17,7 @@ import (
 // F05: see docs/faults.md.
 func TestHeartbeatsFollowAnAckWaitThatWasLowered(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestHeartbeatsFollowAnAckWaitThatWasLowered(t *testing.T) {
 
 func TestAckWaitThatWasLoweredWhileTheConnectionWasLostIsReadAfterTheReconnect(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func change(t *testing.T, js jetstream.JetStream, do func(*jetstream.ConsumerCon
 
 func TestConfigurationOfTheConsumerIsReadAgain(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

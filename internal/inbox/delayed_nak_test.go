@@ -17,7 +17,7 @@ import (
 // that it has to deliver again. What has to wait for longer is left to the server.
 func TestNakWithAShortDelayIsDelayedHere(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
@@ -49,7 +49,7 @@ func TestNakWithAShortDelayIsDelayedHere(t *testing.T) {
 
 func TestDelayedNaksTakeNoSlotAndAreSentByADrain(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 func TestDrainNaksBufferedMessagesThoughEverySlotIsTaken(t *testing.T) {
 	t.Parallel()
 	const slots = 3
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 40) // handled fast, so that messages are pulled ahead
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func pullsOf(t *testing.T, s *oneturntest.Server) func() string {
 
 func TestSubjectOfPullsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 0)
 	pull := pullsOf(t, s)
 	names := map[string]bool{}
@@ -57,7 +57,7 @@ func (l lines) Write(p []byte) (int, error) {
 // Even a sender that knows the subject of the pulls changes nothing with forged statuses and deliveries: the server decides whether the consumer exists, and a delivery belongs to it.
 func TestForgedStatusesAndDeliveriesChangeNothing(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 0)
 	pull := pullsOf(t, s)
 	var handled atomic.Int32
@@ -100,7 +100,7 @@ func TestForgedStatusesAndDeliveriesChangeNothing(t *testing.T) {
 
 func TestConsumerThatIsDeletedEndsTheInbox(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 0)
 	pull := pullsOf(t, s)
 	in, err := inbox.New(s.Connect(), inbox.Options{Stream: "W", Consumer: "c", Slots: 1, AckWait: ackWait})

@@ -123,7 +123,7 @@ func empty(t *testing.T, stream jetstream.Stream) {
 // F05: see docs/faults.md.
 func TestMessageThatIsHandledForLongIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 3)
 	var handled atomic.Int32
 	handle := func(ctx context.Context, d *inbox.Delivery) {
@@ -144,7 +144,7 @@ func TestMessageThatIsHandledForLongIsDeliveredOnce(t *testing.T) {
 
 func TestSlowHandlersHoldNoMessagesInReserve(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 4)
 	release := make(chan struct{})
 	slow := run(t, s.Connect(), inbox.Options{Slots: 2, Handle: func(_ context.Context, d *inbox.Delivery) {
@@ -164,7 +164,7 @@ func TestSlowHandlersHoldNoMessagesInReserve(t *testing.T) {
 
 func TestDrainNaksWhatHasNotBegunAndStopsWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 1)
 	began := make(chan struct{})
 	in := run(t, s.Connect(), inbox.Options{
@@ -194,7 +194,7 @@ func TestDrainNaksWhatHasNotBegunAndStopsWhatTakesTooLong(t *testing.T) {
 
 func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 1)
 	var handled atomic.Int32
 	nc := s.Connect()
@@ -252,7 +252,7 @@ func TestConsumptionResumesAfterAServerRestart(t *testing.T) {
 
 func TestLeaseIsLostWhenNoHeartbeatCanBeSent(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 1)
 	lost, began := make(chan error, 1), make(chan struct{})
 	nc := s.Connect()
@@ -270,7 +270,7 @@ func TestLeaseIsLostWhenNoHeartbeatCanBeSent(t *testing.T) {
 // TestHandlerThatOutlivesTheDrainLosesItsLease: nothing continues forever in a program that outlives its worker.
 func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 1)
 	lost, began := make(chan error, 1), make(chan struct{})
 	in := run(t, s.Connect(), inbox.Options{
@@ -289,7 +289,7 @@ func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 
 func TestMissingConsumerIsAnErrorThatNamesTheFix(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	in, err := inbox.New(s.Connect(), inbox.Options{Stream: "W", Consumer: "c", Slots: 1, AckWait: ackWait})
 	require.NoError(t, err)
 	err = in.Run(t.Context(), errStopping)
@@ -301,7 +301,7 @@ func TestMissingConsumerIsAnErrorThatNamesTheFix(t *testing.T) {
 // consumer: the inbox only gets "no responders" for its next one.
 func TestConsumerThatVanishesWhileEverySlotIsTakenIsDetected(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	queue(t, s, 1)
 	began, release := make(chan struct{}), make(chan struct{})
 	in, err := inbox.New(s.Connect(), inbox.Options{

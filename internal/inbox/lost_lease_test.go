@@ -69,7 +69,7 @@ func TestNakOfALostDeliveryTakesNothingFromItsOwner(t *testing.T) {
 	for name, cut := range outages() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := oneturntest.NewServer(t)
+			s := oneturntest.NewServer(t, oneturntest.Memory)
 			queue(t, s, 1)
 			proxy, nc := behindProxy(t, s)
 			began, giveBack, gaveBack := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -107,7 +107,7 @@ func TestLostDeliveryIsNotKeptFromComingAgain(t *testing.T) {
 	for name, cut := range outages() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := oneturntest.NewServer(t)
+			s := oneturntest.NewServer(t, oneturntest.Memory)
 			queue(t, s, 1)
 			proxy, nc := behindProxy(t, s)
 			began, release := make(chan struct{}), make(chan struct{})
@@ -130,7 +130,7 @@ func TestLostDeliveryIsNotKeptFromComingAgain(t *testing.T) {
 
 func TestBufferedMessageThatWasLostIsHandledWhenItIsRedelivered(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 40) // handled fast, so that messages are pulled ahead
 	proxy, nc := behindProxy(t, s)
 	hold, release, handled := make(chan struct{}, 8), make(chan struct{}), make(chan uint64, 8)
@@ -171,7 +171,7 @@ func TestBufferedMessageThatWasLostIsHandledWhenItIsRedelivered(t *testing.T) {
 // the same worker: no other one has it.
 func TestRunOwnsTheMessageThatIsDeliveredToItsWorkerAgain(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 1)
 	proxy, nc := behindProxy(t, s)
 	began, release := make(chan struct{}), make(chan struct{})

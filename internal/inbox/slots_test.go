@@ -19,7 +19,7 @@ import (
 
 func TestDeliveryWhoseSlotIsReleasedKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 6)
 	var begun, slots, most atomic.Int32
 	goOn := make(chan struct{})
@@ -63,7 +63,7 @@ func TestDeliveryWhoseSlotIsReleasedKeepsItsLease(t *testing.T) {
 
 func TestDrainWaitsForDeliveriesWhoseSlotIsReleased(t *testing.T) {
 	t.Parallel()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	stream := queue(t, s, 2)
 	var released sync.WaitGroup
 	released.Add(2)
@@ -100,7 +100,7 @@ func TestIdleInboxHasNoHandlerGoroutines(t *testing.T) {
 	t.Parallel()
 	const own = 7 // Run, its four loops, its subscription, and the one for replies of the connection
 	for _, slots := range []int{1, 512} {
-		s := oneturntest.NewServer(t)
+		s := oneturntest.NewServer(t, oneturntest.Memory)
 		stream := queue(t, s, 0)
 		label, nc := "inbox-"+strconv.Itoa(slots), s.Connect()
 		var in running

@@ -34,7 +34,7 @@ type testSweep struct {
 
 func newTestSweep(t *testing.T) *testSweep {
 	t.Helper()
-	s := oneturntest.NewServer(t)
+	s := oneturntest.NewServer(t, oneturntest.Memory)
 	s.Provision()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)

@@ -20,10 +20,11 @@ func TestNeighboursOfACallThatDoesNotEndFinishInTheirOwnTime(t *testing.T) {
 	dir := t.TempDir()
 	k.value("gate", `{"path":"`+made(t, filepath.Join(dir, "warm"))+`"}`) // so that it is known to be async
 	ctx, cancel := context.WithCancel(t.Context())
-	_, stubborn := k.start(ctx, "defiant", `{"path":"`+filepath.Join(dir, "stubborn")+`"}`)
+	entered, stubborn := k.start(ctx, "defiant", `{"path":"`+filepath.Join(dir, "stubborn")+`"}`)
+	<-entered
 	waitForFiles(t, filepath.Join(dir, "stubborn"), 1)
-	_, neighbour := k.start(t.Context(), "gate", `{"path":"`+filepath.Join(dir, "gate")+`"}`)
-	waitForFiles(t, filepath.Join(dir, "gate*"), 1)
+	entered, neighbour := k.start(t.Context(), "gate", `{"path":"`+filepath.Join(dir, "gate")+`"}`)
+	<-entered // the pool knows that it runs there, which its file shows before that
 	cancel()
 	message(t, <-stubborn, events.CodeCancelled)
 	require.Eventually(t, func() bool { return k.pool.Stats().Died == 1 }, 10*time.Second, time.Millisecond)
@@ -37,7 +38,7 @@ func TestNeighboursOfACallThatDoesNotEndFinishInTheirOwnTime(t *testing.T) {
 
 func TestNeighboursThatAreCutOffEndAsInterrupted(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, python.Options{Grace: time.Millisecond, LoadTimeout: 2 * time.Second}, "WF/tools/t.py", hostile+`
+	k := newKit(t, python.Options{Grace: time.Millisecond}, "WF/tools/t.py", hostile+`
 async def block(path):
     if not path: return
     open(path, "w").close()
@@ -47,9 +48,10 @@ async def block(path):
 	k.value("gate", `{"path":"`+made(t, filepath.Join(dir, "warm"))+`"}`)
 	k.value("apid", `{}`)
 	k.value("block", `{"path":""}`)
-	_, neighbour := k.start(t.Context(), "gate", `{"path":"`+filepath.Join(dir, "gate")+`"}`)
-	waitForFiles(t, filepath.Join(dir, "gate*"), 1)
-	_, blocking := k.start(t.Context(), "block", `{"path":"`+filepath.Join(dir, "block")+`"}`)
+	entered, neighbour := k.start(t.Context(), "gate", `{"path":"`+filepath.Join(dir, "gate")+`"}`)
+	<-entered
+	entered, blocking := k.start(t.Context(), "block", `{"path":"`+filepath.Join(dir, "block")+`"}`)
+	<-entered
 	waitForFiles(t, filepath.Join(dir, "block"), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	entered, third := k.start(ctx, "apid", `{}`) // is never entered, as the loop is blocked
