@@ -73,6 +73,19 @@ func checkRefused(t *testing.T, h *hostile, data any, refused *flow.Refused) {
 	require.True(t, utf8.ValidString(refused.Feedback()))
 }
 
+// checkStored: the worker that has compiled a program runs the same one as a worker that has read it.
+func checkStored(t *testing.T, compiled, stored *flow.Program) {
+	t.Helper()
+	require.True(t, compiled.SameSteps(stored))
+	require.Equal(t, []any{compiled.Limits, compiled.Depth, compiled.Reasoning, compiled.Answer}, []any{stored.Limits, stored.Depth, stored.Reasoning, stored.Answer})
+	for i, call := range compiled.Calls() {
+		require.Equal(t, call.Timeout, stored.Calls()[i].Timeout)
+	}
+	for i := range compiled.Steps {
+		require.Equal(t, compiled.Steps[i].Parallel, stored.Steps[i].Parallel)
+	}
+}
+
 func checkProgram(t *testing.T, program *flow.Program, tools flow.ToolList) {
 	t.Helper()
 	data, err := json.Marshal(program)
@@ -82,6 +95,12 @@ func checkProgram(t *testing.T, program *flow.Program, tools flow.ToolList) {
 	again, err := json.Marshal(stored)
 	require.NoError(t, err)
 	require.JSONEq(t, string(data), string(again))
+	checkStored(t, program, stored)
+	if tree, err := events.Decode(data); err == nil { // else it has no place in a record
+		stored, err = flow.DecodeProgram(events.JSONOf(tree))
+		require.NoError(t, err)
+		checkStored(t, program, stored)
+	}
 
 	var earlier []string
 	state := flow.State{}

@@ -89,6 +89,9 @@ func CompileOrchestration(plan map[string]any, r Request, o Options) (*Program, 
 	if err := c.refused(KindOrchestration, o.Tools); err != nil {
 		return nil, err
 	}
+	for _, call := range p.Calls() {
+		call.path, call.wrong, call.direct = "", nil, nil
+	}
 	return p, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
@@ -23,7 +24,8 @@ import (
 // References lead only to places inside the schema; what any other leads to is open.
 type Schema struct {
 	root     any
-	patterns sync.Map // pattern of patternProperties → *pattern
+	patterns sync.Map // pattern of patternProperties → pattern, up to maxKeptSteps in all
+	kept     atomic.Int64
 	targets  sync.Map // `$ref` → []any with the subschema that it leads to
 }
 
@@ -54,7 +56,10 @@ type look struct {
 }
 
 // budgets are what walks over schemas may still cost in a compilation.
-type budgets struct{ visits, names int }
+type budgets struct {
+	visits, names int
+	patterns      map[string]pattern // of patternProperties that were charged for
+}
 
 // place is where a walk over a schema stands: the alternatives of a value, one of which has to fit.
 // All schemas of an alternative have to fit.
@@ -214,16 +219,36 @@ type pattern struct {
 	steps int            // once compiled
 }
 
-// pattern returns a compiled pattern.
-func (l *look) pattern(source string) *pattern {
-	if known, ok := l.schema.patterns.Load(source); ok {
-		p, _ := known.(*pattern)
+// maxKeptSteps bounds the steps of the patterns that a schema keeps compiled. Their memory is in proportion to their steps.
+const maxKeptSteps = 32 << 10
+
+// pattern returns a compiled pattern. Each compilation is charged for it, whether the schema has kept it or not: all decide alike.
+func (l *look) pattern(source string) pattern {
+	if p, known := l.all.patterns[source]; known {
 		return p
 	}
-	p := &pattern{}
-	p.re, p.steps, _ = model.CompilePattern(source)
+	p := l.schema.pattern(source)
 	l.charge((len(source) + p.steps) / stepsPerVisit)
-	l.schema.patterns.Store(source, p)
+	if l.all.patterns == nil {
+		l.all.patterns = map[string]pattern{}
+	}
+	l.all.patterns[source] = p
+	return p
+}
+
+// pattern compiles a pattern, and keeps it if there is room.
+func (s *Schema) pattern(source string) pattern {
+	if known, ok := s.patterns.Load(source); ok {
+		p, _ := known.(pattern)
+		return p
+	}
+	var p pattern
+	p.re, p.steps, _ = model.CompilePattern(source)
+	if steps := int64(p.steps + 1); s.kept.Add(steps) <= maxKeptSteps {
+		s.patterns.Store(source, p)
+	} else {
+		s.kept.Add(-steps)
+	}
 	return p
 }
 

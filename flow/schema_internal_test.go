@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -141,4 +142,24 @@ func TestASchemaThatIsABombCostsItsBudgetOnly(t *testing.T) {
 	require.NotEqual(t, undeclared, d, "what is not looked at is possible")
 	l.types(p)
 	require.Less(t, maxVisits-budget.visits, 1<<20)
+}
+
+func TestPatternsCostEachCompilationTheSameAndASchemaKeepsFewOfThem(t *testing.T) {
+	t.Parallel()
+	s, err := NewSchema([]byte(`{}`))
+	require.NoError(t, err)
+	var left []int
+	for range 2 {
+		all := budgets{visits: maxVisits, names: maxNames}
+		look, _ := s.look(&all)
+		for i := range 200 {
+			p := look.pattern("^" + strings.Repeat("a?", 200) + strconv.Itoa(i))
+			require.Equal(t, p.steps, look.pattern("^"+strings.Repeat("a?", 200)+strconv.Itoa(i)).steps)
+		}
+		left = append(left, all.visits)
+	}
+	require.Less(t, left[0], maxVisits)
+	require.Equal(t, left[0], left[1])
+	require.Positive(t, s.kept.Load())
+	require.LessOrEqual(t, s.kept.Load(), int64(maxKeptSteps))
 }

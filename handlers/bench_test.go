@@ -48,7 +48,9 @@ func benchHandlers(b *testing.B, set *bindings.Set) *handlers.Handlers {
 	require.NoError(b, err)
 	counters, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(b, err)
-	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{Value: []byte(`{}`)}, nil })
+	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: []byte(`{}`)}, nil
+	})
 	return handlers.New(handlers.Config{
 		Config: run.Config{
 			Space:    space,

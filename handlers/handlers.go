@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/run"
@@ -107,6 +108,7 @@ type Handlers struct {
 	missed         *recent.Set[string] // questions that no call of their chat has asked
 	buffers        buffers
 	schemas        answers.Schemas
+	catalog        atomic.Pointer[program.Catalog] // of the binding set that turns were run with last, nil before a program
 	shares         store.Shares
 	waiting        *budget.Budget
 	erased         *budget.Budget     // messages of which it is not known whether they are secret

@@ -78,7 +78,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	clock := program.NewClock(ctx, t.Binding.Program.Limits.Timeout)
 	defer clock.End()
 	r.OnWait(clock.Pause)
-	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compiler(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
+	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compilerOf(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
 	p.cancelReason = h.reasonReader(t, d.Turn)
 	p.used = usageOf(d.Turn)
 	begun := time.Now()
@@ -325,9 +325,34 @@ func (p *programRun) changed() {
 	}
 }
 
+// compiledProgram is what the arguments of a turn were compiled to before it was claimed.
+type compiledProgram struct {
+	compiler *program.Compiler
+	program  *flow.Program // nil if ask is not
+	ask      *flow.Request
+}
+
+// compilerOf returns the compiler that has compiled the program of a turn before its claim, else a new one.
+func (h *Handlers) compilerOf(t *turn) *program.Compiler {
+	if t.compiled != nil {
+		return t.compiled.compiler
+	}
+	return h.compiler(t)
+}
+
 // compiler compiles the programs of a call whose tool runs programs, and finds the tools of their steps.
 func (h *Handlers) compiler(t *turn) *program.Compiler {
-	return program.NewCompiler(h.Bindings(), t.Binding, t.Agent, t.Depth+1, h.describe)
+	return h.catalogOf(h.Bindings()).Compiler(t.Binding, t.Agent, t.Depth+1)
+}
+
+// catalogOf returns the catalog of a set. The one of the newest set is kept.
+func (h *Handlers) catalogOf(set *bindings.Set) *program.Catalog {
+	known := h.catalog.Load()
+	if known == nil || known.Set() != set {
+		known = program.NewCatalog(set, h.describe)
+		h.catalog.Store(known)
+	}
+	return known
 }
 
 // describe returns what a tool has reported of itself. No tool is asked.

@@ -19,8 +19,12 @@ import (
 func (h *Handlers) prepareProgram(t *turn) {
 	t.args, _ = t.Data.(map[string]any)
 	t.argsJSON = t.data
-	if _, _, err := h.compiler(t).Compile(t.Data); err != nil {
+	c := h.compiler(t)
+	compiled, ask, err := c.Compile(t.Data)
+	if err != nil {
 		t.reject = h.rejectUnrun(t, err)
+	} else {
+		t.compiled = &compiledProgram{compiler: c, program: compiled, ask: ask}
 	}
 	t.closes = t.reject == nil // else no step is called
 }

@@ -182,7 +182,7 @@ func (h *Handlers) checkOutputs(t *turn, plan *retryPlan, of *flow.Program, tool
 				return &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a program of the turn to retry cannot be read", Err: err}
 			}
 			if nested != nil {
-				if err := h.checkOutputs(t, plan, nested, program.NewTools(h.Bindings(), b, t.Agent, h.describe), id+"#"); err != nil {
+				if err := h.checkOutputs(t, plan, nested, h.catalogOf(h.Bindings()).Tools(b, t.Agent), id+"#"); err != nil {
 					return err
 				}
 			}

@@ -39,6 +39,9 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 		p.h.addStored(p.own.Key.App, len(event))
 		p.turn.newest.note(stored.Seq)
 		p.own.Hit(failpoint.AfterProgram)
+		if hold := p.run.Hold(); stored.Meta.Nonce == hold.Nonce && p.copies == nil { // what was compiled is what is stored
+			return compiled, nil
+		}
 		record = &stored
 	}
 	return p.decodeStarted(record)
@@ -49,7 +52,7 @@ func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
 	if before, err := p.ranBefore(); before != nil || err != nil {
 		return before, err
 	}
-	compiled, ask, err := p.compiler.Compile(p.own.args)
+	compiled, ask, err := p.compile()
 	switch {
 	case ask != nil && p.inPlanned:
 		return nil, planner.Recursion(p.compiler.Kind())
@@ -57,6 +60,14 @@ func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
 		return p.planned(ctx, ask)
 	}
 	return compiled, err
+}
+
+// compile compiles the arguments of the call, unless that was done before the turn was claimed.
+func (p *programRun) compile() (*flow.Program, *flow.Request, error) {
+	if done := p.own.compiled; done != nil {
+		return done.program, done.ask, nil
+	}
+	return p.compiler.Compile(p.own.args)
 }
 
 // startedEvent is the event of the record that has the program.

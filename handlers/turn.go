@@ -66,8 +66,9 @@ type turn struct {
 	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
 	// unreportedCalls are the calls of its program whose ends are not in the payload of its response, because this worker knows of none
 	unreportedCalls []subjects.Key
-	newest          newest     // record of it that this worker knows of, if its tool is a program
-	retry           *retryPlan // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	compiled        *compiledProgram // its program, if this worker has compiled that before the claim
+	newest          newest           // record of it that this worker knows of, if its tool is a program
+	retry           *retryPlan       // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
 	// undecided is why it is not known whether the turn may run
 	undecided error
 }

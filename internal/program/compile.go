@@ -20,9 +20,9 @@ type Compiler struct {
 	Limits  flow.Limits       // of the manifest; a program around it leaves fewer calls than these
 }
 
-// NewCompiler returns the compiler of a tool that runs programs. Describe may be nil.
+// NewCompiler is [Catalog.Compiler] of a new catalog. Describe may be nil.
 func NewCompiler(set *bindings.Set, b *bindings.Binding, agent string, depth int, describe Describe) *Compiler {
-	return &Compiler{Binding: b, Agent: agent, Tools: NewTools(set, b, agent, describe), Depth: max(1, depth), Limits: LimitsOf(b)}
+	return NewCatalog(set, describe).Compiler(b, agent, depth)
 }
 
 // LimitsOf returns the limits of the programs of a tool.
@@ -117,10 +117,10 @@ func (c *Compiler) Kind() flow.Kind { return kindOf(c.Binding) }
 
 // PlannerBinding returns the agent that writes programs for prompts, nil if there is none.
 func (c *Compiler) PlannerBinding() *bindings.Binding {
-	return c.Tools.set.Planner(c.Binding, c.Tools.agent)
+	return c.Tools.catalog.set.Planner(c.Binding, c.Tools.agent)
 }
 
 // ResponderBinding returns the agent that answers the user after a program, nil if there is none.
 func (c *Compiler) ResponderBinding() *bindings.Binding {
-	return c.Tools.set.Responder(c.Binding, c.Tools.agent)
+	return c.Tools.catalog.set.Responder(c.Binding, c.Tools.agent)
 }

@@ -20,7 +20,7 @@ func (t *Tools) forPlanner() []planner.Tool {
 	list := make([]planner.Tool, 0, len(t.names))
 	for _, name := range t.names {
 		b := t.named(name)
-		d := described(b, t.describe)
+		d := described(b, t.catalog.describe)
 		switch {
 		case b.Program != nil:
 			d.Input = programInput(b)

@@ -20,23 +20,26 @@ type Describe func(b *bindings.Binding) (tools.Description, bool)
 
 // Tools are the tools that the steps of a program may call. It implements [flow.Tools] and is safe for concurrent use.
 type Tools struct {
-	set      *bindings.Set
-	agent    string
-	list     []*bindings.Binding
-	byName   map[string]*bindings.Binding // as programs name them
-	names    []string                     // for feedback
-	agents   bool                         // names may be ids of agents
-	describe Describe
+	catalog *Catalog
+	agent   string
+	list    []*bindings.Binding
+	byName  map[string]*bindings.Binding // as programs name them
+	names   []string                     // for feedback
+	agents  bool                         // names may be ids of agents
 
 	mu    sync.Mutex
 	found map[*bindings.Binding]flow.Tool
 }
 
-// NewTools returns the tools of the steps of b, a binding of a tool that runs programs, in a turn of agent. Describe
-// may be nil.
+// NewTools is [Catalog.Tools] of a new catalog. Describe may be nil.
 func NewTools(set *bindings.Set, b *bindings.Binding, agent string, describe Describe) *Tools {
+	return NewCatalog(set, describe).Tools(b, agent)
+}
+
+// Tools returns the tools of the steps of b, a binding of a tool that runs programs, in a turn of agent.
+func (c *Catalog) Tools(b *bindings.Binding, agent string) *Tools {
 	t := &Tools{
-		set: set, agent: agent, list: set.StepTools(b, agent), describe: describe, byName: make(map[string]*bindings.Binding), found: make(map[*bindings.Binding]flow.Tool),
+		catalog: c, agent: agent, list: c.set.StepTools(b, agent), byName: make(map[string]*bindings.Binding), found: make(map[*bindings.Binding]flow.Tool),
 		agents: b.Kind == bindings.KindOrchestrate,
 	}
 	for _, step := range t.list {
@@ -79,20 +82,19 @@ func (t *Tools) Find(name string) (flow.Tool, bool) {
 	defer t.mu.Unlock()
 	tool, known := t.found[b]
 	if !known {
-		tool = toolOf(b, t.describe)
+		tool = t.catalog.tool(b)
 		if b.Program != nil {
-			tool.Steps = NewTools(t.set, b, t.agent, t.describe)
+			tool.Steps = t.catalog.Tools(b, t.agent)
 		}
 		t.found[b] = tool
 	}
 	return tool, true
 }
 
-// toolOf returns what the compiler has to know of a tool. Arguments are described by the manifest, else by the tool
+// compileTool compiles what a tool is described by, except for its effect. Arguments are described by the manifest, else by the tool
 // itself, else by the model of its binding; results by the manifest, else by the tool itself.
-func toolOf(b *bindings.Binding, describe Describe) flow.Tool {
-	d := described(b, describe)
-	tool := flow.Tool{Name: b.Tool, Effect: events.Effect(d.Effect), Program: kindOf(b), Input: b.Input}
+func compileTool(b *bindings.Binding, d tools.Description) flow.Tool {
+	tool := flow.Tool{Name: b.Tool, Program: kindOf(b), Input: b.Input}
 	if tool.Input == nil && d.Input != nil {
 		if m, err := model.CompileSchema(b.Tool, d.Input); err == nil {
 			tool.Input = m // else only the tool can check its arguments

@@ -66,3 +66,30 @@ func TestSchemasOfStepsAreOfTheManifestElseOfTheToolElseOfItsModel(t *testing.T)
 	require.Equal(t, flow.KindPlan, find("inner").Program)
 	require.Equal(t, []string{"deep", "inner"}, find("inner").Steps.Names())
 }
+
+func TestCatalogCompilesAToolOnceAndAgainWhenItReportsOtherSchemas(t *testing.T) {
+	t.Parallel()
+	set := load(t, manifest)
+	described := tools.Description{Input: json.RawMessage(`{"type":"object","properties":{"a":{}}}`), Output: json.RawMessage(`{"type":"object"}`), Effect: "none"}
+	catalog := program.NewCatalog(set, func(b *bindings.Binding) (tools.Description, bool) { return described, b.Tool == "remote" })
+	require.Same(t, set, catalog.Set())
+	find := func(name string) flow.Tool {
+		tool, ok := catalog.Tools(set.Bound("W", "", "run_plan"), "Assistant").Find(name)
+		require.True(t, ok, name)
+		return tool
+	}
+	search, remote := find("search"), find("remote")
+	require.Same(t, search.Arguments, find("search").Arguments)
+	require.Same(t, search.Output, find("search").Output)
+	require.Same(t, remote.Input, find("remote").Input)
+
+	described.Effect = "idempotent"
+	require.Equal(t, events.EffectIdempotent, find("remote").Effect)
+	require.Same(t, remote.Input, find("remote").Input, "only its effect is another one")
+
+	described.Input = json.RawMessage(`{"type":"object","properties":{"b":{}}}`)
+	require.Equal(t, []string{"b"}, find("remote").Input.Fields())
+	described.Output = nil
+	require.Nil(t, find("remote").Output)
+	require.Same(t, search.Output, find("search").Output)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -130,7 +131,7 @@ func (w *world) checkStepEnd(t *turn, h *history, c *call, k *called, runs []*en
 			w.violatef("%s#%s: is %s, and no run of epoch %d ended so", t.id.Turn, c.id, code, r.Meta.Epoch)
 		}
 	case string(events.CodeCancelled):
-		if h.cancel == nil && !t.inRace(c) {
+		if h.cancel == nil && !t.inRace(c) && !t.outlived(h, c) {
 			w.violatef("%s#%s: cancelled without a cancel", t.id.Turn, c.id)
 		}
 	case string(events.CodeInterrupted):
@@ -155,6 +156,17 @@ func (t *turn) inRace(c *call) bool {
 	return slices.ContainsFunc(t.program.steps, func(s *step) bool {
 		return s.race && slices.ContainsFunc(s.calls, func(of *call) bool { return of == c || slices.Contains(of.nested.all(), c) })
 	})
+}
+
+// outlived reports whether a call of a nested program was ended after the call that the program is: an owner that has not entered it again has
+// ended that one without it.
+func (t *turn) outlived(h *history, c *call) bool {
+	i := strings.LastIndex(c.id, "#")
+	if i < 0 {
+		return false
+	}
+	outer := h.responseOf(t.callNamed(c.id[:i]))
+	return outer != nil && outer.Seq < h.responseOf(c).Seq
 }
 
 // mayInterruptStep reports whether a call may have ended as interrupted: a delivery that held the turn met a fault before, or its tool
