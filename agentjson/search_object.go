@@ -53,10 +53,11 @@ func (s *search) add(c candidate, end int) *Error {
 	return nil
 }
 
-// goesOn reports whether the text continues at an offset with a comma, a name in quotes and a colon.
+// goesOn reports whether the text continues at an offset with a comma, a name in quotes and a colon, after any number of closing brackets.
 func (s *search) goesOn(at int) bool {
 	r := reader{s: s.text, pos: at, dry: true}
-	r.blanks()
+	for r.blanks(); r.next('}') || r.next(']'); r.blanks() {
+	}
 	if !r.next(',') && !r.nextString(wideComma) {
 		return false
 	}

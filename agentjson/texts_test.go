@@ -91,6 +91,10 @@ func TestTextsThatTheCasesLeaveOut(t *testing.T) {
 		`{{"a":1}} {"b":1}`:                 `{"b":1}`,
 		`{"a":1,}} and`:                     `{"a":1}`,
 
+		`{"a":{"b":1}}}, "c":2}`:   `bad_syntax`,
+		`{"a":{"b":1}}]} , "c":2}`: `bad_syntax`,
+		`{"a":{"b":1}}}, c: 2}`:    `{"a":{"b":1}}`,
+
 		// Characters.
 		"\ufeff```json\n{\"a\":1}\n```": `{"a":1}`,
 		" \ufeff{\"a\":1}":              `{"a":1}`,
