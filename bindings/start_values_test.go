@@ -162,6 +162,7 @@ func TestFilesOfVariablesOutsideAndSecretsAreRefused(t *testing.T) {
 	write("data/my-Secrets.yaml", "x")
 	write(".git/config", "x")
 	write("store/secret-keys", "x")
+	write("secrets/menu.json", "{}")
 	link(filepath.Join(outside, "note.txt"), "data/out.txt")
 	link("../.env", "data/env.txt")
 	link("menu.json", "data/again.json")
@@ -197,6 +198,7 @@ func TestFilesOfVariablesOutsideAndSecretsAreRefused(t *testing.T) {
 		"data/my-Secrets.yaml":               {"none", "file_refused"},
 		".git/config":                        {"none", "file_refused"},
 		"store/secret-keys":                  {"none", "file_refused"},
+		"secrets/menu.json":                  {"none", "file_refused"},
 		"workflows/../store/../.git/config":  {"none", "file_refused"},
 		filepath.Join(base, "data/prod.env"): {"none", "file_refused"},
 	} {

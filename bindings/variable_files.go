@@ -209,17 +209,15 @@ func refusedFile() *fileProblem {
 // secretFile reports whether a path has a name that files with secrets have, or a hidden one. Kubernetes gives the
 // versions of a mounted folder names that begin with two dots.
 func secretFile(name string) bool {
+	words := []string{"secret", "credential", "password", "private_key", "private-key", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env."}
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {
-		if strings.HasPrefix(part, ".") && !strings.HasPrefix(part, "..") {
+		hidden := strings.HasPrefix(part, ".") && !strings.HasPrefix(part, "..")
+		if hidden || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(part, word) }) {
 			return true
 		}
 	}
 	base := strings.ToLower(path.Base(name))
-	if slices.Contains([]string{
+	return slices.Contains([]string{
 		".env", ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".der", ".creds", ".nk", ".seed", ".jwt", ".gpg", ".asc", ".age",
-	}, path.Ext(base)) {
-		return true
-	}
-	return slices.ContainsFunc([]string{"secret", "credential", "password", "private_key", "private-key", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env."},
-		func(part string) bool { return strings.Contains(base, part) })
+	}, path.Ext(base))
 }

@@ -12,11 +12,11 @@ import (
 // (interaction_type auto_tool, tool_args an object) are moved to the top level, over the other fields of the payload. If
 // one of them has the name of the component and is an object, as a model in the output of an agent is, its fields are
 // moved to the top level too, below the other arguments; only once, and nothing but an object. Any other payload is
-// returned as it is. The event is a decoded JSON object with kind, component_type and payload; it is not modified.
+// returned as it is, also one whose arguments are a [Blob], which are to be fetched before. The event is a decoded JSON object with kind, component_type and payload; it is not modified.
 func ComponentPayload(event map[string]any) map[string]any {
 	payload, _ := event["payload"].(map[string]any)
 	args, ok := payload["tool_args"].(map[string]any)
-	if !ok || payload["interaction_type"] != InteractionAutoTool {
+	if _, blob := BlobOf(payload["tool_args"]); !ok || blob || payload["interaction_type"] != InteractionAutoTool {
 		return payload
 	}
 	flat := maps.Clone(payload)

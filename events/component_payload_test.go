@@ -62,6 +62,8 @@ func TestOnlyTrueHides(t *testing.T) {
 		require.Equal(t, shown, got, event)
 	}
 	require.Nil(t, events.ComponentPayload(nil))
+	outside := map[string]any{"interaction_type": "auto_tool", "tool_args": events.Blob{Blob: "b", SHA256: "s", Size: 7}.Shown()}
+	require.Equal(t, outside, events.ComponentPayload(map[string]any{"payload": outside}), "arguments in a blob are fetched before")
 	require.Nil(t, events.ComponentPayload(map[string]any{"payload": "text"}))
 	require.Equal(t, map[string]any{"": map[string]any{"a": 1}, "interaction_type": "auto_tool"}, events.ComponentPayload(map[string]any{
 		"component_type": nil, "payload": map[string]any{"interaction_type": "auto_tool", "tool_args": map[string]any{"": map[string]any{"a": 1}}},
