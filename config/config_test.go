@@ -276,7 +276,7 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"no address":         {[]string{"--listen="}, `--listen: "" is not HOST:PORT; try --listen=127.0.0.1:4222`},
 		"half a password":    {[]string{"--nats-user=u"}, "--nats-user: and the password must be set together"},
 		"half a sign-in":     {[]string{"--listen-user=u"}, "--listen-password must be set together"},
-		"store elsewhere":    {[]string{"--nats=nats://a", "--store=x"}, "--store: belongs to the embedded server"},
+		"store elsewhere":    {[]string{"--nats=nats://a", "--store=x"}, "--store: belongs to the embedded server, which is not started because --nats is set; omit one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -284,7 +284,9 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
-	_, err := load[config.Provision](t, []string{"--retention=24h", "--pools=,", "--replicas=2", "--in-max-bytes=1XB"}, nil)
+	_, err := load[config.Worker](t, []string{"--listen=127.0.0.1:0"}, map[string]string{"ONETURN_NATS": "nats://a"})
+	require.ErrorContains(t, err, "--listen: belongs to the embedded server, which is not started because ONETURN_NATS is set; omit one of them")
+	_, err = load[config.Provision](t, []string{"--retention=24h", "--pools=,", "--replicas=2", "--in-max-bytes=1XB"}, nil)
 	require.ErrorContains(t, err, "--replicas: \"2\" is none of 1, 3, 5")
 	require.ErrorContains(t, err, "--in-max-bytes: invalid size \"1XB\"")
 	_, err = load[config.Provision](t, []string{"--retention=24h", "--pools=,"}, nil)

@@ -126,7 +126,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 	var problems []diag.Finding
 	entries, fileProblems := loadFile(fields, fs, env)
 	problems = append(problems, fileProblems...)
-	flagged := map[string]bool{}
+	written, flagged := map[string]string{}, map[string]bool{}
 	for _, f := range fields {
 		if f.hasDefault {
 			if wrong := f.set(f.def); wrong != "" {
@@ -137,7 +137,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		if !given {
 			continue
 		}
-		flagged[f.flag] = fs != nil && fs.Changed(f.flag)
+		written[f.flag], flagged[f.flag] = src.name, fs != nil && fs.Changed(f.flag)
 		switch wrong := f.set(src.texts...); {
 		case wrong == "":
 		case flagged[f.flag] && f.typeName() == "bool":
@@ -147,7 +147,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		}
 	}
 	if len(problems) == 0 {
-		problems = append(problems, validate(cfg, fields, flagged)...)
+		problems = append(problems, validate(cfg, fields, written, flagged)...)
 	}
 	if len(problems) > 0 {
 		return &diag.Error{Op: "configuration", Findings: problems}

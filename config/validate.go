@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -38,8 +39,9 @@ func checkAddress(text string) string {
 	return ""
 }
 
-// validate checks settings that depend on each other. flagged has the flags that were given.
-func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
+// validate checks settings that depend on each other. Given has the settings that were given, by their flags, as they were
+// written; flagged has those that were given as flags.
+func validate(cfg any, fields []field, given map[string]string, flagged map[string]bool) []diag.Finding {
 	switch c := cfg.(type) {
 	case *Worker:
 		problems := append(c.validate(), checkPools("--pool", c.Pool)...)
@@ -49,7 +51,8 @@ func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
-				problems = append(problems, invalid("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omit one of them"))
+				external := cmp.Or(given["nats"], given["context"])
+				problems = append(problems, invalid("--"+f.flag, "belongs to the embedded server, which is not started because "+external+" is set", "omit one of them"))
 			}
 		}
 		return problems

@@ -121,6 +121,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) 
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
 		return err
 	}
+	p.waits(id, cfg.Timeout)
 	response, err := client.Await(ctx, id)
 	if err != nil {
 		return denied.Because(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -97,6 +98,17 @@ func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) err
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
+}
+
+// waits reports that the end of a turn was requested and is awaited: that can take long, and nothing else is printed meanwhile.
+func (p *printer) waits(id oneturn.TurnID, most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := ""
+	if most > 0 {
+		limit = ", for " + most.String() + " at most (--timeout)"
+	}
+	fmt.Fprintf(p.err, "cancel: the end of turn %s of chat %s is requested; waiting for it%s\n", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat), limit)
 }
 
 // ended reports the outcome of a turn, or that it has not ended.

@@ -28,6 +28,7 @@ type app struct {
 	env            cli.Lookup
 	stdin          io.Reader
 	terminal       bool // stdin is a terminal
+	wide           bool // stdout is none
 	stdout, stderr io.Writer
 	now            func() time.Time
 	denied         *denied.Denials // of the connection, nil without one
@@ -35,7 +36,7 @@ type app struct {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
-	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: cli.Locked(stderr), now: time.Now}
+	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), wide: !isTerminalWriter(stdout), stdout: stdout, stderr: cli.Locked(stderr), now: time.Now}
 	return a.run(ctx, args)
 }
 
@@ -46,6 +47,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.stderr)
 	a.noteFormerName(root, args)
 	return cli.Execute(ctx, root, args)
+}
+
+func isTerminalWriter(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isTerminal(f)
 }
 
 // isTerminal reports whether a file is a character device other than the null device.

@@ -18,12 +18,19 @@ func (a *app) print(format string, v any, render func(w io.Writer)) error {
 	if format == "json" {
 		return cli.WriteJSON(a.stdout, v, "  ")
 	}
-	var text strings.Builder
+	text := page{wide: a.wide}
 	render(&text)
 	if _, err := io.WriteString(a.stdout, text.String()); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
+}
+
+// page is text for people before it is written.
+type page struct {
+	strings.Builder
+
+	wide bool // it is not for a terminal: tables are as wide as their cells
 }
 
 // printOutcome is print for a command that fails unless its outcome is good.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -72,6 +74,30 @@ func TestTablesFitTheWidthAndKeepWhatIsCopied(t *testing.T) {
 	out.Reset()
 	table(&out, 0, [][]string{{"a", strings.Repeat("y", 130)}, {"b"}}, 1)
 	require.Equal(t, "a  "+strings.Repeat("y", 130)+"\nb\n", out.String())
+}
+
+func TestTablesWithoutATerminalHaveARowALineWithAllOfItsText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 60)
+	rows := [][]string{{"turn", "tool", "details"}, {long, long, strings.Repeat("word ", 40) + "end"}}
+	wide, narrow := &page{wide: true}, &page{}
+	table(wide, 2, rows)
+	table(narrow, 2, rows)
+	require.Equal(t, 2, strings.Count(wide.String(), "\n"))
+	require.Contains(t, wide.String(), "  "+long+"  "+long+"  word word ")
+	require.Contains(t, wide.String(), "word end\n")
+	require.Greater(t, strings.Count(narrow.String(), "\n"), 2)
+	require.NotContains(t, narrow.String(), long)
+
+	narrow.Reset()
+	tableWithNotes(narrow, [][]string{{"tool", "where"}, {"a", strings.Repeat("place ", 30)}}, func(row int) { narrow.WriteString("note " + strconv.Itoa(row) + "\n") })
+	require.Regexp(t, `(?s)^tool  where\nnote 0\na     place place .*\n      place .*\nnote 1\n$`, narrow.String(), "what follows a row comes after all of its lines")
+
+	require.False(t, isTerminalWriter(&strings.Builder{}))
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = null.Close() })
+	require.False(t, isTerminalWriter(null))
 }
 
 func TestCheckFitsTheColumns(t *testing.T) {

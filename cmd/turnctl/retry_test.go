@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -152,7 +151,7 @@ nothing was published: without --dry-run this runs, once the worker has checked 
 	require.NotContains(t, step, "#0 tool_response", "only the step is printed")
 	require.Contains(t, ok(t, p.Server, "show", "c", "turn#2"), "\nstep 2 (find) did not start\n")
 	l := decode[turnReport](t, p.Server, "show", "c", "turn~retry1")
-	require.Equal(t, api.StepCopied, l.Steps[0].State)
+	require.Equal(t, "copied", l.Steps[0].Word)
 	require.True(t, l.Steps[0].Success)
 
 	require.Equal(t, "turn turn of chat c was retried before, as turn~retry1: nothing is published\n"+

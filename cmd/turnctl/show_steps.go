@@ -19,6 +19,7 @@ import (
 type stepFact struct {
 	api.Step
 
+	Word    string `json:"state"`             // its state as in the text, which also states how it has ended
 	Merge   string `json:"merge,omitempty"`   // of a group
 	Winner  string `json:"winner,omitempty"`  // of a group: the call whose success came first, if only that counts
 	Partial bool   `json:"partial,omitempty"` // of a group: some of its calls have succeeded, but not all
@@ -52,6 +53,7 @@ func newSteps(steps []query.ProgramStep, payload bool) []stepFact {
 				f.Response = newAnswerFacts(e, c.Called, c.Response, payload)
 			}
 		}
+		f.Word = f.stateWord()
 		facts = append(facts, f)
 	}
 	return facts
@@ -114,13 +116,19 @@ func (l *turnReport) stepRow(name string, s *stepFact) []string {
 }
 
 func (s *stepFact) stateText() string {
+	if s.Winner != "" && (s.State == api.StepEnded || s.State == api.StepCopied) {
+		return s.Word + " (" + clean(s.Winner, events.MaxStepBytes) + ")"
+	}
+	return s.Word
+}
+
+// stateWord is the state of a step or group, and of an ended one how it has ended.
+func (s *stepFact) stateWord() string {
 	switch {
 	case s.Approval != nil:
 		return string(s.Approval.State)
 	case s.State != api.StepEnded:
 		return string(s.State)
-	case s.Winner != "":
-		return "succeeded (" + clean(s.Winner, events.MaxStepBytes) + ")"
 	case s.Partial:
 		return "partial"
 	case s.Success:

@@ -91,8 +91,7 @@ func TestShowPrintsAProgramAsATree(t *testing.T) {
  fan[1] style failed idempotent N ms TOOK 1 user_error: No style guide.
  inner sub_plan succeeded program N ms TOOK 1
  inner#0 facts succeeded none N ms TOOK 1
- sign chief waiting replay N ms waits for the answer to
- t1#sign/sign by ada
+ sign chief waiting replay N ms waits for the answer to t1#sign/sign by ada
  last facts pending`, regexp.MustCompile(`\b\d+ ms`).ReplaceAllString(steps, "TOOK"))
 	require.Contains(t, normal(text), "#sign ask.sign worker-1 1 ")
 
@@ -107,16 +106,17 @@ func TestShowPrintsAProgramAsATree(t *testing.T) {
 	require.Equal(t, 2, l.Steps[1].Steps[0].Depth)
 	require.Equal(t, []string{"fan[0]"}, l.Steps[2].Needs)
 	require.Equal(t, []string{"t1#sign/sign"}, l.Steps[2].OpenQuestions)
-	require.Equal(t, query.StepPending, l.Steps[3].State)
+	require.Equal(t, "pending", l.Steps[3].Word)
+	require.Equal(t, []string{"partial", "succeeded", "failed"}, []string{l.Steps[0].Word, l.Steps[0].Steps[0].Word, style.Word}, "the words of the text")
 
 	_, err := client.Cancel(t.Context(), &oneturn.Cancel{TurnID: oneturn.TurnID{App: id.App, Chat: "c"}, Workflow: "Review", ToolCallID: "t1#inner#0"})
 	require.NoError(t, err)
 	_, err = client.Await(t.Context(), id)
 	require.NoError(t, err)
 	l = decode[turnReport](t, s, "show", "c", "t1")
-	require.Equal(t, api.StepEnded, l.Steps[2].State)
+	require.Equal(t, "failed", l.Steps[2].Word)
 	require.Equal(t, "cancelled", string(l.Steps[2].Code))
-	require.Equal(t, query.StepSkipped, l.Steps[3].State)
+	require.Equal(t, "skipped", l.Steps[3].Word)
 }
 
 func TestShowFindsATurnByTheIDsOfItsStepsAndQuestions(t *testing.T) {
@@ -166,67 +166,4 @@ func TestShowPrintsTheLinesOfAContent(t *testing.T) {
 	var text strings.Builder
 	contentText(&text, "Hotels:\n- Roma\n  - \x1b[31m4 stars\n\nDone.\n")
 	require.Equal(t, "  Hotels:\n  - Roma\n    - \\x1b[31m4 stars\n\n  Done.\n", text.String())
-}
-
-func TestShowPrintsWhoHasDecidedAndWhoHasWon(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	dir := workflowsOf(t, map[string]string{"Race/oneturn.yaml": `
-agents: {Lead: {}}
-tools:
-- {name: race, kind: orchestrate, agent: Lead, uses: [fast, slow], approve: true}
-- {name: fast, kind: go, auto: false, effect: none, input: &any {type: object}}
-- {name: slow, kind: go, auto: false, effect: none, input: *any}
-`})
-	entered := make(chan struct{})
-	fast := func(_ context.Context, in map[string]any) (map[string]any, error) {
-		<-entered
-		return in, nil
-	}
-	slow := func(ctx context.Context, _ map[string]any) (map[string]any, error) {
-		close(entered)
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Workflows: dir, Tools: []oneturn.Tool{
-		oneturn.NewTool("fast", fast, oneturn.ToolOptions{Effect: oneturn.ReadOnly}), oneturn.NewTool("slow", slow, oneturn.ToolOptions{Effect: oneturn.ReadOnly}),
-	}})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-	})
-	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
-	require.NoError(t, err)
-	run := func(turn string, answer map[string]any) *turnReport {
-		id := turnID("c", "", turn)
-		data := map[string]any{}
-		require.NoError(t, json.Unmarshal([]byte(`{"plan": {"steps": [{"id": "fan", "parallel": {"merge_strategy": "first_success", "steps": [{"agent_id": "slow"}, {"agent_id": "fast"}]}}]}}`), &data))
-		_, err := client.Publish(t.Context(), &oneturn.Turn{TurnID: id, Workflow: "Race", Agent: "Lead", UserID: "ada", Data: data})
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return len(decode[questionList](t, s, "questions", "ls").Questions) == 1 }, 20*time.Second, 20*time.Millisecond)
-		ok(t, s, "show", "c", turn+"#~approve/1")
-		_, err = client.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: id.App, Chat: "c", ToolCallID: turn + "#~approve/1"}, UserID: "ada", Value: answer})
-		require.NoError(t, err)
-		_, err = client.Await(t.Context(), id)
-		require.NoError(t, err)
-		l := decode[turnReport](t, s, "show", "c", turn)
-		return &l
-	}
-	l := run("good", map[string]any{"approved": true})
-	require.Equal(t, &query.Approval{State: query.Approved, By: "ada"}, l.Steps[0].Approval)
-	require.True(t, l.Steps[1].Success)
-	require.Equal(t, "fan[1]", l.Steps[1].Winner)
-	require.Equal(t, query.StepStopped, l.Steps[1].Steps[0].State)
-	text := normal(ok(t, s, "show", "c", "good"))
-	require.Regexp(t, `~approve +approved by ada`, text)
-	require.Contains(t, text, "fan succeeded (fan[1]) group, first_success")
-	require.Contains(t, text, "another was first")
-
-	l = run("bad", map[string]any{"approved": false, "reason": "too dear"})
-	require.Equal(t, &query.Approval{State: query.Refused, By: "ada", Reason: "too dear"}, l.Steps[0].Approval)
-	require.Contains(t, normal(ok(t, s, "show", "c", "bad")), "refused by ada: too dear")
 }

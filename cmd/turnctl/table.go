@@ -10,7 +10,8 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-// Tables fit [cli.Width] columns: the widest of the cells that are not copied are cut first, then the last
+// At a terminal tables fit [cli.Width] columns, and elsewhere, for example in a pipe, each row is one line with all of its
+// text. At a terminal the widest of the cells that are not copied are cut first, then the last
 // cell of a row continues below itself. Columns that hold what the next command needs (ids, times) stay
 // whole, whatever it costs.
 
@@ -22,8 +23,7 @@ const (
 
 // table writes rows in aligned columns after indent blanks. Whole are the columns that are never cut.
 func table(w io.Writer, indent int, rows [][]string, whole ...int) {
-	widths := columns(rows)
-	shrinkColumns(widths, indent, whole)
+	widths := columnsFor(w, rows, indent, whole)
 	for _, row := range rows {
 		fmt.Fprintln(w, tableRow(row, widths, indent))
 	}
@@ -31,12 +31,20 @@ func table(w io.Writer, indent int, rows [][]string, whole ...int) {
 
 // tableWithNotes writes rows as table does, and after each what note writes.
 func tableWithNotes(w io.Writer, rows [][]string, note func(row int)) {
-	widths := columns(rows)
-	shrinkColumns(widths, 0, nil)
+	widths := columnsFor(w, rows, 0, nil)
 	for i, row := range rows {
 		fmt.Fprintln(w, tableRow(row, widths, 0))
 		note(i)
 	}
+}
+
+// columnsFor returns the widths of the columns of a table that is written to w.
+func columnsFor(w io.Writer, rows [][]string, indent int, whole []int) []int {
+	widths := columns(rows)
+	if p, ok := w.(*page); !ok || !p.wide {
+		shrinkColumns(widths, indent, whole)
+	}
+	return widths
 }
 
 // columns returns the width of the widest cell of each column.

@@ -11,8 +11,8 @@ import (
 // Approval is how the question whether a program may run was decided.
 type Approval struct {
 	State  ApprovalState `json:"state"`
-	By     string        `json:"by,omitempty"`     // the user that answered
-	Reason string        `json:"reason,omitempty"` // of a refusal
+	By     string        `json:"decided_by,omitempty"` // the user that answered, as of a question
+	Reason string        `json:"reason,omitempty"`     // of a refusal
 }
 
 // ApprovalState is the state of an [Approval].
