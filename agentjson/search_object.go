@@ -56,7 +56,9 @@ func (s *search) add(c candidate, end int) *Error {
 // goesOn reports whether the text continues at an offset with a comma, a name in quotes and a colon, after any number of closing brackets.
 func (s *search) goesOn(at int) bool {
 	r := reader{s: s.text, pos: at, dry: true}
-	for r.blanks(); r.next('}') || r.next(']'); r.blanks() {
+	r.blanks()
+	for r.next('}') || r.next(']') {
+		r.blanks()
 	}
 	if !r.next(',') && !r.nextString(wideComma) {
 		return false
