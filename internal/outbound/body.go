@@ -16,7 +16,7 @@ var (
 )
 
 // body bounds what is read of an answer, after it was inflated. Of a stream of events each one
-// is bounded: such a stream may be open for days.
+// is bounded, if the client reads them one by one: such a stream may be open for days.
 type body struct {
 	io.ReadCloser
 
@@ -26,8 +26,8 @@ type body struct {
 	err       error // what each read returns from now on
 }
 
-func newBody(resp *http.Response, most int64) io.ReadCloser {
-	b := &body{ReadCloser: resp.Body, max: most, left: most, events: EventStream(resp)}
+func newBody(resp *http.Response, most int64, streams bool) io.ReadCloser {
+	b := &body{ReadCloser: resp.Body, max: most, left: most, events: streams && EventStream(resp)}
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
 	case resp.ContentLength > most && !b.events:

@@ -31,6 +31,7 @@ type Options struct {
 	// redirected to another origin. Files are read for each request.
 	Headers map[string]target.Value
 	MaxBody int64         // 0 = DefaultMaxBody
+	Events  bool          // an answer may be a stream of events, of which each one is bounded instead of all together
 	TLS     *tls.Config   // nil trusts the system's authorities
 	Resolve *net.Resolver // nil is the system's
 }
@@ -58,7 +59,7 @@ func New(o Options) *Client {
 	c.HTTP = &http.Client{
 		CheckRedirect: redirects(o.Network.AllowHTTP),
 		Transport: &transport{
-			settings: c.settings, allowHTTP: o.Network.AllowHTTP, maxBody: o.MaxBody,
+			settings: c.settings, allowHTTP: o.Network.AllowHTTP, maxBody: o.MaxBody, events: o.Events,
 			base: &http.Transport{
 				Proxy:                  nil, // it would dial for us, without the check
 				DialContext:            dialer.DialContext,

@@ -202,6 +202,10 @@ func TestEventsOfAStreamAreBoundedOneByOne(t *testing.T) {
 	})
 	o := local()
 	o.MaxBody = 100
+	whole := client(t, o)
+	_, err := post(t, whole, s.URL)
+	require.ErrorIs(t, err, events.ErrTooLarge, "a client that does not read them one by one")
+	o.Events = true
 	c := client(t, o)
 	body, err := post(t, c, s.URL)
 	require.NoError(t, err)

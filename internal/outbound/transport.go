@@ -12,6 +12,7 @@ type transport struct {
 	settings  *settings
 	allowHTTP bool
 	maxBody   int64
+	events    bool
 }
 
 // unsentError marks an error of a request of which the server has certainly not got all headers:
@@ -54,7 +55,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Body = newBody(resp, t.maxBody)
+	resp.Body = newBody(resp, t.maxBody, t.events)
 	return resp, nil
 }
 

@@ -43,7 +43,7 @@ var _ tools.Closer = (*Tool)(nil)
 // New makes the tool. It does no I/O.
 func New(t *target.HTTP, o Options) *Tool {
 	return &Tool{t: *t, client: outbound.New(outbound.Options{
-		Network: t.Network, Headers: t.Headers, TLS: o.TLS, MaxBody: int64(cmp.Or(o.MaxAnswer, DefaultMaxAnswer)),
+		Network: t.Network, Headers: t.Headers, TLS: o.TLS, MaxBody: int64(cmp.Or(o.MaxAnswer, DefaultMaxAnswer)), Events: true,
 	})}
 }
 

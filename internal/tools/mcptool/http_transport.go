@@ -33,7 +33,7 @@ type httpTransport struct {
 
 func newHTTPTransport(s *server) *httpTransport {
 	return &httpTransport{s, outbound.New(outbound.Options{
-		Network: s.to.Network, Headers: s.to.Headers, MaxBody: int64(s.o.maxMessage()), TLS: s.o.TLS,
+		Network: s.to.Network, Headers: s.to.Headers, MaxBody: int64(s.o.maxMessage()), TLS: s.o.TLS, Events: true,
 	})}
 }
 
