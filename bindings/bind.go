@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -38,6 +39,9 @@ type workflow struct {
 	byModel       map[string]slot
 	onlyTool      map[string]slot // agent → its tool, if it has one only
 	registered    map[string]string
+	compiled      map[string]*model.Model // the models that can be used
+	autoMode      map[string]bool         // agents of MozaiksAI: their auto_tool_mode
+	visual        []string                // agents that frontends display, folded; all if it is empty
 	bindings      []*Binding
 	tools         map[string]slot     // by name, without agent
 	steps         stepTools           // what steps of programs can name, in the order of the manifests
@@ -50,6 +54,7 @@ type workflow struct {
 	compatEvents  bool                    // compat.events
 	presentations map[string]presentation // by tool, of those with a component
 
+	handoffs     *handoff.Rules // nil without any
 	variables    []Variable
 	start        map[string]any // their start values
 	runtime      []string       // the names of those whose value a chat gives
@@ -118,6 +123,12 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 	b.w.rules = newRules(b.variables, m.splitHiding)
 	b.checkAgents()
 	b.checkEmpty()
+	b.w.compiled, b.w.visual, b.w.autoMode = b.models, m.visual, map[string]bool{}
+	for _, a := range m.agents {
+		if a.mozaiks {
+			b.w.autoMode[a.name] = a.auto
+		}
+	}
 	b.w.imports, b.w.env = requirements(files, d.local)
 	b.w.importers = importers(files)
 	b.checkShims(d.local)

@@ -79,6 +79,7 @@
 //
 // Using the result:
 //
+//   - agent.go: what a worker knows of an agent that writes messages; handoffs.go: the rules of who is next
 //   - binding.go: a [Binding]; set.go: [Set.Resolve] and what else a set has; tool_lookup.go: tools by their name;
 //     program_tools.go: the tools of a program's steps, its planner and its responder
 //   - trigger_rules.go: what a text or an answer changes in the context variables ([Rules], [Updates])

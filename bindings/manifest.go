@@ -46,6 +46,7 @@ type manifest struct {
 	guarded      int       // guards of all tools
 	shares       bool      // something of it is used, or would be if it were there
 	enterprise   bool      // a file of the workflow has the name enterprise_id
+	visual       []string  // agents that frontends display, folded; all if it is empty
 }
 
 // maxEntries bounds the agents, models, fields, tools and variables of one workflow.
@@ -62,6 +63,8 @@ type agentEntry struct {
 	name string
 	auto bool // auto_tool_mode; always true in oneturn.yaml
 	at   place
+
+	mozaiks bool // a manifest of MozaiksAI has it
 
 	allowed   []string // the only tools that it may call
 	limited   bool     // to these

@@ -2,7 +2,6 @@ package bindings
 
 import (
 	"slices"
-	"strings"
 )
 
 // readMozaiks reads the manifests of MozaiksAI. Every section of them may be missing, wrapped
@@ -14,7 +13,7 @@ func (m *manifest) readMozaiks(docs map[string]document) {
 	m.readTools(docs["tools"])
 	m.readContext(docs["context_variables"])
 	m.findConditions(docs["handoffs"].root)
-	m.checkUI(docs["ui_config"])
+	m.readVisual(docs["ui_config"])
 	for _, section := range []string{"handoffs", "hooks", "ui_config"} {
 		if d := docs[section]; d.root != nil {
 			m.infof(place{file: d.file}, "not_interpreted", "", "%s is there; it has no part in calling tools and is not interpreted", section)
@@ -70,22 +69,20 @@ func (m *manifest) readAgents(d document) {
 			m.warnf(e.node.at(d.file), "agent_defined_twice", "keep one of them", "agent %s is defined more than once", e.name)
 			continue
 		}
-		m.agents = append(m.agents, agentEntry{name: e.name, auto: on, at: e.node.at(d.file)})
+		m.agents = append(m.agents, agentEntry{name: e.name, auto: on, mozaiks: true, at: e.node.at(d.file)})
 	}
 }
 
-// checkUI warns of visual agents that do not exist.
-func (m *manifest) checkUI(d document) {
-	if len(m.agents) == 0 {
+// readVisual reads which agents frontends display, and warns of those that do not exist.
+func (m *manifest) readVisual(d document) {
+	if d.root == nil {
 		return
 	}
 	visual := unwrap(d.root, "ui_config").get("visual_agents")
-	fold := func(name string) string {
-		return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), " ", ""), "agent", "")
-	}
 	for _, name := range visual.texts() {
-		known := slices.ContainsFunc(m.agents, func(a agentEntry) bool { return fold(a.name) == fold(name) })
-		if !known && fold(name) != "user" {
+		m.visual = append(m.visual, foldAgent(name))
+		known := slices.ContainsFunc(m.agents, func(a agentEntry) bool { return foldAgent(a.name) == foldAgent(name) })
+		if len(m.agents) > 0 && !known && foldAgent(name) != "user" {
 			m.warnf(visual.at(d.file), "unknown_agent", didYouMean(name, m.agentNames()), "visual_agents names the unknown agent %s", quoted(name))
 		}
 	}

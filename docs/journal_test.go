@@ -66,6 +66,6 @@ func TestEachKindOfRecordIsInTheTableOfTheJournalPage(t *testing.T) {
 		kinds++
 		require.Regexp(t, "(?m)^\\| (?:`[^`]+`, )?`"+kind+"(?:\\.<[a-z]+>)?`[^|]* \\| (?:public|private) \\|", string(page), "kind %s", kind)
 	}
-	const known = 16
+	const known = 20
 	require.Equal(t, known, kinds)
 }

@@ -11,6 +11,8 @@ const (
 	KindCancel                = "cancel"
 	KindResume                = "resume"
 	KindExpire                = "expire"
+	KindAgentMessage          = "agent_message" // what an agent wrote, see [AgentMessage]
+	KindUserMessage           = "user_message"  // what a user wrote; also the kind of the stored event
 )
 
 // TurnKind reports whether messages of a kind start turns.
@@ -46,11 +48,17 @@ const (
 
 	KindPlanStarted  = "plan_started"  // of the record program
 	KindPlanFinished = "plan_finished" // of the record result
+
+	KindText             = "text"              // of the record text of a message; a user's has [KindUserMessage]
+	KindContextUpdate    = "context_update"    // of the records context_update.<variable>
+	KindStructuredOutput = "structured_output" // of the record of the same name
+	KindHandoff          = "handoff"           // of the record of the same name
 )
 
 // Kinds of live events that are published but not stored.
 const (
-	KindTurnConflict = "turn_conflict"
+	KindTurnConflict    = "turn_conflict"
+	KindMessageConflict = "message_conflict"
 
 	KindToolProgress     = "tool_progress"
 	KindToolCallRejected = "tool_call_rejected" // in the chat of the sender only

@@ -19,5 +19,11 @@ const (
 	RecordDelta    = "delta"          // private, with the epoch: changes of the chat's variables
 	RecordPark     = "park"           // private, with the epoch: how the epoch ended
 	RecordTakeover = "takeover"       // private, with the epoch: the lease of an epoch after the first
-	RecordReused   = "reused"         // private, with a fingerprint: the turn key was used again for other data
+
+	RecordText             = KindText             // public: the claim of a message, and its event
+	RecordContextUpdate    = KindContextUpdate    // public, with the token of a variable: its change
+	RecordStructuredOutput = KindStructuredOutput // public: the object of an agent without a tool that runs by itself
+	RecordHandoff          = KindHandoff          // public: the speaker after a message
+
+	RecordReused = "reused" // private, with a fingerprint: the turn key was used again for other data
 )

@@ -51,6 +51,22 @@ func outbound() map[string]any {
 		events.KindToolCallRejected: rejected(),
 		events.KindPlanStarted:      samplePlanStarted(),
 		events.KindPlanFinished:     samplePlanFinished(),
+		events.KindText:             sampleText(),
+		events.KindUserMessage:      sampleText(),
+		events.KindContextUpdate: &events.ContextUpdate{
+			ID: "m", AppID: "a", ChatID: "c", MessageID: "m", Agent: "A", WorkflowName: "W", Variable: "v", Value: true,
+		},
+		events.KindStructuredOutput: &events.StructuredOutput{
+			ID: "m", AppID: "a", ChatID: "c", MessageID: "m", Agent: "A", WorkflowName: "W", Model: "M", Status: events.StatusOK, Success: true,
+			Payload: map[string]any{"a": true},
+		},
+		events.KindHandoff: &events.Handoff{
+			ID: "m", AppID: "a", ChatID: "c", MessageID: "m", WorkflowName: "W", From: "A", To: new("B"), Rule: new(0), Reason: "condition",
+			Via: []events.Via{{Agent: "C", Rule: 1}},
+		},
+		events.KindMessageConflict: &events.MessageConflict{
+			ID: "m", AppID: "a", ChatID: "c", MessageID: "m", Agent: "A", WorkflowName: "W", Fingerprint: strings.Repeat("0", 64),
+		},
 		events.KindUIToolComplete: &events.UIToolComplete{
 			AppID: "a", ChatID: "c", EventID: "t/1", UIToolID: "n", Display: events.DisplayInline, Status: "approved", Summary: "s",
 		},
@@ -79,6 +95,10 @@ func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
 	resume, err := events.EncodeResume(&events.Resume{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
 	require.NoError(t, err)
 	bodies[events.KindResume] = string(resume)
+
+	message, err := events.EncodeMessage(&events.AgentMessage{TurnID: events.TurnID{Chat: "c"}, ID: "m", Agent: "A", Content: "NEXT"}, noon)
+	require.NoError(t, err)
+	bodies[events.KindAgentMessage] = string(message)
 
 	answer, err := events.EncodeAnswer(sampleAnswer(), noon)
 	require.NoError(t, err)

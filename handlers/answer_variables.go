@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/variables"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Answers set context variables by the ui_response triggers of their workflow. The record of the answer has
@@ -38,13 +39,39 @@ func (h *Handlers) setByAnswer(m *message, q *storedQuestion, data []byte, v ide
 	chat := bindings.Chat{App: q.AppID, ID: q.ChatID, Workflow: q.WorkflowName, User: q.UserID}
 	writing, done := store.Context(m.Held, m.tools)
 	defer done()
-	_, err = h.Variables.Apply(writing, q.AppID, q.ChatID, v.Seq, variables.Layers{Start: set.StartValues(q.WorkflowName, &chat)}, steps)
+	applied, err := h.Variables.Apply(writing, q.AppID, q.ChatID, variables.Message{
+		ID: q.key.String() + "/" + q.ask, Seq: v.Seq, Answer: true, Agent: events.AgentUser,
+		Below: variables.Layers{Start: set.StartValues(q.WorkflowName, &chat)}, Steps: steps,
+	})
+	if err == nil {
+		err = h.reportUpdates(m, q, v.Turn, applied.Updates)
+	}
 	if err != nil && store.Decided(err) {
 		h.Logger.Error("context variables that an answer sets cannot be stored; the turn continues without them",
 			"chat", throttle.Cut(q.ChatID), "question", throttle.Cut(q.ToolCallID), "err", events.LogText(err))
 		return nil
 	}
 	return err
+}
+
+// reportUpdates stores an event for each variable that an answer has set.
+func (h *Handlers) reportUpdates(m *message, q *storedQuestion, t *idempotency.Turn, updates []bindings.Update) error {
+	if t == nil || t.Claim == nil {
+		return nil
+	}
+	for _, u := range updates {
+		event, err := events.Encode(events.KindContextUpdate, &events.ContextUpdate{
+			ID: q.ToolCallID, AppID: q.AppID, ChatID: q.ChatID, RunID: q.RunID, Agent: q.Agent, WorkflowName: q.WorkflowName,
+			Variable: u.Variable, Value: u.Value,
+		}, h.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := h.Journal.Follow(m.Held, t.Claim, q.key, event, events.RecordContextUpdate, subjects.Token(q.ask+"/"+u.Variable)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // namesOfAsker returns the names by which triggers may know who asked a question: its component, its tool, the tool of its

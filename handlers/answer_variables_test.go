@@ -113,11 +113,11 @@ type refusesApply struct {
 	err error
 }
 
-func (r *refusesApply) Apply(ctx context.Context, app, chat string, seq uint64, below variables.Layers, steps []bindings.Step) ([]bindings.Update, error) {
+func (r *refusesApply) Apply(ctx context.Context, app, chat string, m variables.Message) (variables.Applied, error) {
 	if r.err != nil {
-		return nil, r.err
+		return variables.Applied{}, r.err
 	}
-	return r.Store.Apply(ctx, app, chat, seq, below, steps)
+	return r.Store.Apply(ctx, app, chat, m)
 }
 
 func TestAnswerWhoseVariablesCannotBeStoredYetIsRedelivered(t *testing.T) {

@@ -142,6 +142,9 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 		Key: t.Key, Lease: t.m.Lease, Event: event,
 		Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header), NewOwner: (*newOwner)(h),
 	}
+	if t.origin != nil {
+		c.Message = t.origin.key.Turn
+	}
 	if t.reject != nil {
 		c.RejectCode = string(t.reject.code)
 	} else {

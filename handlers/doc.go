@@ -26,6 +26,8 @@
 //   - program_usage.go: the limits of all steps of a turn together
 //   - program_states.go, program_observe.go: the states of a program for tracers, its spans and metrics
 //   - program_retry.go: a retry of such a turn, which keeps the results of finished calls
+//   - message.go: messages of agents and users, up to their claim; message_read.go: the object in one; message_follow.go: what follows
+//     from it; message_turn.go: its turn; message_handoff.go, message_decider.go: the next speaker
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_variables.go: the context variables that an answer sets
 //   - answer_result.go: the result of an answer, and its report to the sender

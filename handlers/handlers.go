@@ -183,6 +183,8 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	switch body.Kind {
 	case "", events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry:
 		return h.turn(ctx, m, at, body)
+	case events.KindAgentMessage, events.KindUserMessage:
+		return h.chatMessage(ctx, m, body)
 	case events.KindCancel:
 		return h.cancel(ctx, m, body)
 	case events.KindResume:

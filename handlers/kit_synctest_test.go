@@ -75,8 +75,13 @@ func (o *bubble) Load(_ context.Context, _, _ string, below variables.Layers) (m
 func (o *bubble) Stage(context.Context, string, string, variables.Change) error { return nil }
 
 // Apply implements [variables.Store].
-func (o *bubble) Apply(context.Context, string, string, uint64, variables.Layers, []bindings.Step) ([]bindings.Update, error) {
-	return nil, nil
+func (o *bubble) Apply(context.Context, string, string, variables.Message) (variables.Applied, error) {
+	return variables.Applied{}, nil
+}
+
+// InOrder implements [variables.Store].
+func (o *bubble) InOrder(context.Context, string, string, variables.Message) (bool, error) {
+	return true, nil
 }
 
 // Merge implements [variables.Store].

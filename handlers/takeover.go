@@ -259,6 +259,9 @@ func (h *Handlers) ackDuplicate(t *turn) inbound.Disposition {
 // staleFor is how long after a response a read that does not find a record older than the response is treated as stale.
 const staleFor = 5 * time.Minute
 
+// notHandedOff is why a message is redelivered whose turn has ended.
+const notHandedOff = "the speaker after the message of a turn could not be stored"
+
 // notMerged is why a message is redelivered whose turn has ended.
 const notMerged = "the context changes of a response are not merged yet"
 
@@ -267,6 +270,11 @@ const notMerged = "the context changes of a response are not merged yet"
 func (h *Handlers) ackMerged(ctx context.Context, m *message, d idempotency.Decision) inbound.Disposition {
 	if err := h.mergeMissing(m.Held, ctx, m, d.End); err != nil {
 		return h.redeliver(m, notMerged, err)
+	}
+	if d.End != nil && d.Turn != nil {
+		if err := h.complete(m.Held, m, nil, d.Turn.Key, d.Turn.Claim); err != nil {
+			return h.redeliver(m, notHandedOff, err)
+		}
 	}
 	return inbound.Acked()
 }
@@ -288,6 +296,9 @@ func (h *Handlers) ackLateResult(ctx context.Context, t *turn) inbound.Dispositi
 func (h *Handlers) mergeAndAck(ctx, tools context.Context, t *turn, end *idempotency.Record) inbound.Disposition {
 	if err := h.mergeMissing(ctx, tools, t.m, end); err != nil {
 		return h.redeliverTurn(t, notMerged, err)
+	}
+	if err := h.complete(ctx, t.m, t, t.Key, t.claimed); err != nil {
+		return h.redeliverTurn(t, notHandedOff, err)
 	}
 	h.Journal.NoteEnded(t.ref, h.Now())
 	return inbound.Acked()

@@ -69,6 +69,7 @@ type turn struct {
 	compiled        *compiledProgram // its program, if this worker has compiled that before the claim
 	newest          newest           // record of it that this worker knows of, if its tool is a program
 	retry           *retryPlan       // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	origin          *chatMessage     // the message that has made it, if this worker handles that message; nil otherwise
 	// undecided is why it is not known whether the turn may run
 	undecided error
 }
@@ -103,7 +104,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	// 2. Admit: the body belongs on its subject, the turn has not ended, and the message is neither too old nor was it
 	// delivered too often.
 	m := t.m
-	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
+	if err := h.checkSubject(m, t.StructuredOutputReady); t.origin == nil && err != nil {
 		return h.deadLetter(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if h.Journal.RecentlyEnded(t.ref, h.Now()) {
@@ -388,6 +389,9 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 			return h.redeliverTurn(t, notMerged, err)
 		}
 		t.Hit(failpoint.AfterMerge)
+	}
+	if err := h.complete(ctx, t.m, t, t.Key, t.claimed); err != nil {
+		return h.redeliverTurn(t, notHandedOff, err)
 	}
 	// 9. Acknowledge: the record is stored.
 	h.Journal.NoteEnded(t.ref, h.Now())

@@ -25,5 +25,5 @@
 //
 //   - compile.go: from a manifest to entries; rule_reader.go: one entry; condition_reader.go: its condition;
 //     agent_names.go: aliases and spellings; unreachable.go: rules that never apply
-//   - rules.go: [Rules] and [Rule]; decide.go: [Rules.Decide]; decision.go: [Decision]
+//   - rules.go: [Rules] and [Rule]; decide.go: [Rules.Decide]; decision.go: [Decision]; decider.go: what a decider is asked
 package handoff

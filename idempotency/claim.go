@@ -26,6 +26,7 @@ type Claim struct {
 	Effect      string // unsafe, replay, keyed, idempotent, none
 	Digest      string // of the manifests that bound the tool
 	Fingerprint string // of the data; "" for a cancel, which has none and conflicts with none
+	Message     string // token of the message that makes the turn, "" if its own event does
 	RejectCode  string // code of a turn that fails before its tool, "" for one that may run
 	Trace       string
 
@@ -91,7 +92,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	nonce := NewNonce()
 	meta := Meta{
 		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
-		Fingerprint: c.Fingerprint, Outcome: c.RejectCode, Pool: j.pool, Trace: c.Trace,
+		Fingerprint: c.Fingerprint, Outcome: c.RejectCode, Pool: j.pool, Message: c.Message, Trace: c.Trace,
 	}
 	call := Record{Key: c.Key.Public(events.RecordCall), Meta: meta, Data: c.Event}
 	const noClaim = 0 // this is the claim: it replaces no record, whatever generation that is of

@@ -76,7 +76,7 @@
 //	park.go        a run that only waits releases its turn
 //
 // Then: record.go (records, leases, the store), turn.go (a turn as one read shows it), call.go (a call of it), program.go (the steps
-// of a program), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
+// of a program), message.go (messages of agents and users), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go, reused_key.go (turn keys
 // used again), ended_turns.go (a memory of turns that have ended). Comments name the rules of
 // docs/journal.md, which has the reason and the tests of each.
 //

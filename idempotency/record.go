@@ -110,6 +110,7 @@ const (
 	HeaderFingerprint = "Oneturn-Fingerprint"
 	HeaderOutcome     = "Oneturn-Verdict" // [Meta].Outcome
 	HeaderPool        = "Oneturn-Pool"
+	HeaderMessage     = "Oneturn-Message" // [Meta].Message
 	HeaderSecret      = "Oneturn-Secret"
 	HeaderTrace       = "traceparent"
 )
@@ -126,6 +127,7 @@ type Meta struct {
 	Fingerprint string  // of the data, in claims and records of runs, "" when there was none; in questions and answers, the digest of their content
 	Outcome     string  // what the record decides, by kind: see the package comment
 	Pool        string  // claims and takeovers: pool of the worker, "" for the default one
+	Message     string  // claims only: token of the message that made the turn, "" if its event did, see [subjects.MessageToken]
 	Secret      Secrecy // private records only: whether their data is sealed
 	Trace       string  // W3C traceparent of the inbound message
 }
@@ -193,7 +195,7 @@ func secrecyOf(data []byte) Secrecy {
 }
 
 // MetaHeaders is how many headers a Meta has.
-const MetaHeaders = 12
+const MetaHeaders = 13
 
 // Headers calls set for each header with its number, name and value; "" stands for a header to omit.
 func (m *Meta) Headers(set func(i int, name, value string)) {
@@ -208,6 +210,7 @@ func (m *Meta) Headers(set func(i int, name, value string)) {
 		{HeaderFingerprint, m.Fingerprint},
 		{HeaderOutcome, m.Outcome},
 		{HeaderPool, m.Pool},
+		{HeaderMessage, m.Message},
 		{HeaderSecret, string(m.Secret)},
 		{HeaderTrace, m.Trace},
 	} {
@@ -220,7 +223,7 @@ func (m *Meta) Headers(set func(i int, name, value string)) {
 func ParseMeta(get func(name string) string) (Meta, error) {
 	m := Meta{
 		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),
-		Fingerprint: get(HeaderFingerprint), Outcome: get(HeaderOutcome), Pool: get(HeaderPool),
+		Fingerprint: get(HeaderFingerprint), Outcome: get(HeaderOutcome), Pool: get(HeaderPool), Message: get(HeaderMessage),
 		Secret: Secrecy(get(HeaderSecret)), Trace: get(HeaderTrace),
 	}
 	var err error

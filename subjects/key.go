@@ -28,6 +28,11 @@ func TurnKey(app, chat, run, turn string) Key {
 	return Key{App: Token(app), Chat: Token(chat), Turn: TurnToken(run, turn), Call: SingleCall}
 }
 
+// MessageKey returns the key of a message of an agent or a user.
+func MessageKey(app, chat, run, id string) Key {
+	return Key{App: Token(app), Chat: Token(chat), Turn: MessageToken(run, id), Call: SingleCall}
+}
+
 func (k Key) turnPart() string { return k.App + "." + k.Chat + "." + k.Turn }
 
 // String returns the key without visibility and kind.

@@ -138,6 +138,12 @@ func TurnToken(run, turn string) string {
 	return Token(strconv.Itoa(len(run)) + "-" + run + turn)
 }
 
+// MessageToken returns the token that stands in the place of a turn in the records of a message. The token of a
+// turn begins with a digit, this one with "message".
+func MessageToken(run, id string) string {
+	return Token("message-" + strconv.Itoa(len(run)) + "-" + run + id)
+}
+
 // ReusedTurnToken is the token of a turn whose key was used before with other data, for
 // workflows that set `on_key_reuse: run`: the fingerprint makes it a separate turn.
 func ReusedTurnToken(run, turn, fingerprint string) string {

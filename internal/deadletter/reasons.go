@@ -13,6 +13,7 @@ const (
 	ReasonUnknownKind     = "unknown_kind"
 	ReasonSubjectMismatch = "subject_mismatch"
 	ReasonConflict        = "turn_conflict"
+	ReasonMessageConflict = "message_conflict"
 	ReasonUndeliverable   = "undeliverable"
 	ReasonTooLarge        = "too_large"
 	ReasonStateCorrupt    = "state_corrupt"

@@ -38,6 +38,16 @@ const (
 	AfterResponder    = "after_responder"     // P14: the responder has replied, nothing is stored of it
 )
 
+// Points of a message of an agent or a user, in the order in which it reaches them. The numbers are the rows of the table of messages
+// in docs/guarantees.md.
+const (
+	Text          = "text"           // A1: the write of the text
+	AfterText     = "after_text"     // A2: the text is stored, the document of the chat is not changed
+	AfterApply    = "after_apply"    // A3: the document is changed, nothing is reported
+	AfterUpdate   = "after_update"   // A3, A4: a changed variable is reported
+	AfterDecision = "after_decision" // A7: the next speaker is decided, the event is not stored
+)
+
 // Points of a turn whose tool asks people, in the order in which it reaches them.
 const (
 	BeforeAsk      = "before_ask"      // the tool asks, nothing is stored of it

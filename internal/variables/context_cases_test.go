@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,12 +117,13 @@ func (c *chats) values() map[string]any {
 func (c *chats) apply(steps []bindings.Step) []bindings.Update {
 	c.t.Helper()
 	c.seq++
-	updates, err := c.vars.Apply(c.t.Context(), "a1", c.chat, c.seq, c.layers(), steps)
+	m := variables.Message{ID: strconv.FormatUint(c.seq, 10), Seq: c.seq, Agent: "A", Below: c.layers(), Steps: steps}
+	applied, err := c.vars.Apply(c.t.Context(), "a1", c.chat, m)
 	require.NoError(c.t, err)
-	again, err := c.vars.Apply(c.t.Context(), "a1", c.chat, c.seq, c.layers(), steps)
+	again, err := c.vars.Apply(c.t.Context(), "a1", c.chat, m)
 	require.NoError(c.t, err)
-	require.Empty(c.t, again, "a second delivery changes nothing")
-	return updates
+	require.Equal(c.t, applied, again, "what was decided stays")
+	return applied.Updates
 }
 
 // step returns the outcome of a step as the cases have it.

@@ -82,7 +82,7 @@ type edit struct {
 func (d Delta) edit() (edit, error) {
 	e := edit{Set: make(map[string]json.RawMessage, len(d.Set)), Remove: d.Remove, Base: d.Base}
 	for _, name := range d.Names() {
-		if name == stagedName {
+		if internal(name) {
 			return edit{}, store.Refusal(nil, "a context variable cannot be called %q", name)
 		}
 	}

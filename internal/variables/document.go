@@ -39,6 +39,8 @@ type variable struct {
 	Written uint64          `json:"written"`
 	Base    string          `json:"base,omitempty"`   // [Delta.Base] of the last delta that had one
 	Staged  []staged        `json:"staged,omitempty"` // of [stagedName] only
+
+	Messages *messages `json:"messages,omitempty"` // of [messagesName] only
 }
 
 // staged is a change whose turn had not ended when it was stored: it counts once the response of
@@ -114,7 +116,7 @@ func (d document) values(below Layers) (map[string]any, error) {
 	for name, entry := range d {
 		_, declared := below.Start[name]
 		switch {
-		case name == stagedName, !declared && entry.supersededBy(below.Snapshot, name):
+		case internal(name), !declared && entry.supersededBy(below.Snapshot, name):
 		case entry.Value != nil:
 			var err error
 			if vars[name], err = events.Decode(entry.Value); err != nil {

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/store"
@@ -38,10 +36,11 @@ type Store interface {
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
 	// once. It returns the same errors as Stage.
 	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
-	// Apply makes the changes that steps of triggers lead to, see [bindings.Updates], and returns them. They are decided
-	// in the same compare-and-set that stores them. seq is of the record that led to the steps; twice is the same as
-	// once. It returns the same errors as Stage.
-	Apply(ctx context.Context, app, chat string, seq uint64, below Layers, steps []bindings.Step) ([]bindings.Update, error)
+	// Apply decides what a message changes and, if that is asked for, the next speaker; once decided, both stay. It returns the same
+	// errors as Stage.
+	Apply(ctx context.Context, app, chat string, m Message) (Applied, error)
+	// InOrder reports whether no later message of its run was applied before a message. It is a read, so it decides nothing.
+	InOrder(ctx context.Context, app, chat string, m Message) (bool, error)
 }
 
 // Layers are the values of variables that nothing has stored.
@@ -129,35 +128,6 @@ func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d D
 		changed := doc.apply(e, seq)
 		return doc.unstage(seq) || changed, nil
 	})
-}
-
-// Apply implements [Store].
-func (v *Variables) Apply(ctx context.Context, app, chat string, seq uint64, below Layers, steps []bindings.Step) (applied []bindings.Update, err error) {
-	key := subjects.ContextKey(app, chat)
-	err = v.update(ctx, key, func(doc document) (bool, error) {
-		settled, err := v.settle(ctx, doc)
-		if err != nil {
-			return false, err
-		}
-		before, err := doc.values(below)
-		if err != nil {
-			return false, v.corrupt(key, err)
-		}
-		applied = slices.DeleteFunc(bindings.Updates(steps, before), func(u bindings.Update) bool { return doc[u.Variable].Written >= seq })
-		d := Delta{Set: make(map[string]any, len(applied))}
-		for _, u := range applied {
-			d.Set[u.Variable] = u.Value
-		}
-		e, err := d.edit()
-		if err != nil {
-			return false, err
-		}
-		return doc.apply(e, seq) || settled, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return applied, nil
 }
 
 // settle merges the staged changes that count and drops those that do not. It reports whether the

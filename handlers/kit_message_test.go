@@ -1,0 +1,146 @@
+package handlers_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// messageKit is a kit whose workflow has agents that talk; its tools are functions by name.
+type messageKit struct {
+	*kit
+
+	seq     uint64
+	entered atomic.Int64
+}
+
+const messageWorkflow = `
+agents: {Interviewer: , Architect: {model: Plan}, Critic: {model: Plan}}
+models:
+  Plan: {type: object, required: [title], properties: {title: {type: string}, agent_message: {type: string}}}
+tools:
+- {name: build, kind: go, agent: Architect, effect: unsafe}
+- {name: ask, kind: go, auto: false, effect: replay}
+context:
+  interview_done:
+    type: boolean
+    default: false
+    source: {type: state, triggers: [{type: agent_text, agent: Interviewer, match: {equals: NEXT}, ui_hidden: true}]}
+`
+
+// newMessageKit is a kit with a workflow of these files.
+func newMessageKit(t *testing.T, files map[string]string, tool toolFunc) *messageKit {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "WF"), 0o750))
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "WF", name), []byte(content), 0o600))
+	}
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: dir})
+	require.NoError(t, err)
+	k := &messageKit{kit: newKit(t, nil)}
+	k.Bindings = func() *bindings.Set { return set }
+	k.Tool = func(*bindings.Binding) (tools.Invoker, error) {
+		return toolFunc(func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+			k.entered.Add(1)
+			return tool(ctx, call)
+		}), nil
+	}
+	return k
+}
+
+// writes returns a new message of an agent.
+func (k *messageKit) writes(id, agent string, content any, change ...func(*events.AgentMessage)) *inbound.Message {
+	k.t.Helper()
+	k.seq++
+	e := &events.AgentMessage{
+		TurnID: events.TurnID{App: "app", Chat: "chat"}, ID: id, Workflow: "WF", Agent: agent, Content: content, User: agent == events.AgentUser,
+	}
+	for _, f := range change {
+		f(e)
+	}
+	body, err := events.EncodeMessage(e, time.Now())
+	require.NoError(k.t, err)
+	return &inbound.Message{
+		Subject: k.space.In("default", e.InboundKind(), "app", "WF", "chat"), Data: body, Stored: time.Now(),
+		Lease: idempotency.Lease{Stream: "IN", Seq: k.seq, Delivery: 1}, Held: k.t.Context(), Fresh: func() bool { return true },
+	}
+}
+
+// deliver has a new message of an agent handled, which has to be acknowledged.
+func (k *messageKit) deliver(id, agent string, content any, change ...func(*events.AgentMessage)) *inbound.Message {
+	k.t.Helper()
+	m := k.writes(id, agent, content, change...)
+	k.handled(m)
+	return m
+}
+
+func (k *messageKit) handled(m *inbound.Message) {
+	k.t.Helper()
+	require.Equal(k.t, inbound.Ack, k.Handle(k.t.Context(), m).Do)
+}
+
+// again is the next delivery of a message.
+func again(m *inbound.Message) *inbound.Message {
+	next := *m
+	next.Lease.Delivery++
+	return &next
+}
+
+// of returns the data of a public record of a message, nil if it is not stored.
+func (k *messageKit) of(id, kind string, token ...string) map[string]any {
+	k.t.Helper()
+	return k.event(subjects.MessageKey("app", "chat", "", id).Public(kind, token...))
+}
+
+// turnOf likewise of a turn.
+func (k *messageKit) turnOf(turn, kind string) map[string]any {
+	k.t.Helper()
+	return k.event(subjects.TurnKey("app", "chat", "", turn).Public(kind))
+}
+
+func (k *messageKit) event(key string) map[string]any {
+	k.t.Helper()
+	r, err := k.store.Last(k.t.Context(), key)
+	if err != nil {
+		require.ErrorIs(k.t, err, idempotency.ErrNotFound)
+		return nil
+	}
+	m, err := events.Parse(r.Data)
+	require.NoError(k.t, err)
+	return m.Data
+}
+
+// kinds are the records of a message in the order in which they were stored.
+func (k *messageKit) kinds(id string) (kinds []string) {
+	k.t.Helper()
+	key := subjects.MessageKey("app", "chat", "", id)
+	records, err := k.store.Scan(k.t.Context(), key, nil)
+	require.NoError(k.t, err)
+	for _, r := range records {
+		kinds = append(kinds, strings.TrimPrefix(r.Key, "e."+key.String()+"."))
+	}
+	return kinds
+}
+
+// variables are the context variables of the chat.
+func (k *messageKit) variables() map[string]any {
+	k.t.Helper()
+	vars, err := k.Variables.Load(k.t.Context(), "app", "chat", variables.Layers{})
+	require.NoError(k.t, err)
+	return vars
+}

@@ -1,0 +1,128 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handoff"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/planner"
+	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// A condition of a handoff rule that a model has to judge is put to the decider of the workflow, an agent. Its call has records
+// under the message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
+
+// askDecider returns the answer of the decider to a question about a message, stored now or before.
+func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Question) (handoff.Answer, error) {
+	id := "d" + strconv.Itoa(q.Rule)
+	key := s.key.WithCall(id)
+	switch stored, err := h.Journal.End(s.m.Held, key); {
+	case err == nil:
+		return answerIn(&stored), nil
+	case !errors.Is(err, idempotency.ErrNotFound):
+		return "", err
+	}
+	event := &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.MessageID},
+		Workflow: s.WorkflowName, Agent: s.Agent, UserID: s.UserID, TurnSequence: s.TurnSequence,
+	}
+	t := &turn{Turn: turnOn(s.m, event, key, s.MessageID+"#"+id), m: s.m}
+	content, _ := s.Content.(string)
+	data := q.Data(&handoff.Input{Agent: s.Agent, Content: content})
+	if t.Binding = h.Bindings().Decider(s.WorkflowName); t.Binding == nil { // the manifests have changed just now
+		return handoff.AnswerFailed, nil
+	}
+	if err := h.storeDeciderCall(t, s, data); err != nil {
+		return "", err
+	}
+	out := h.putToDecider(ctx, t, data)
+	if out.Stopped != nil {
+		return "", out.Stopped
+	}
+	return h.storeAnswerOf(t, s, &out)
+}
+
+// storeDeciderCall stores the call of the decider, before it is asked.
+func (h *Handlers) storeDeciderCall(t *turn, s *chatMessage, data map[string]any) error {
+	event, err := events.Encode(events.KindToolCall, &events.ToolCall{
+		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.StructuredOutputReady.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, Effect: events.EffectNone,
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID,
+		Payload: events.ToolCallPayload{ToolArgs: data, AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow},
+	}, h.Now())
+	if err != nil {
+		return err
+	}
+	_, err = h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordCall)
+	return err
+}
+
+// putToDecider asks the decider once; its tool has its limits and retries.
+func (h *Handlers) putToDecider(ctx context.Context, t *turn, data map[string]any) engine.Outcome {
+	text, err := events.AppendJSON(nil, data)
+	if err == nil {
+		err = h.findTool(t)
+	}
+	if err != nil {
+		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeUnknownTool, Op: "hand off", Msg: events.LogText(err), Err: err})
+	}
+	request := planner.Request{
+		Prompt: tools.Prompt{
+			System: handoff.DeciderInstructions, Messages: []tools.Message{{Role: "user", Content: string(text)}}, Schema: events.JSONOf(handoff.DeciderSchema()),
+		},
+		Round: 1, Data: data,
+	}
+	call := run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
+	call.Epoch, call.Effect, call.Depth, call.Trace = 1, string(bindings.EffectNone), t.Depth, t.traceparent()
+	request.Put(call)
+	return h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(t.Binding, t.Tool)})
+}
+
+// storeAnswerOf stores what the decider has replied, and returns the answer that counts.
+func (h *Handlers) storeAnswerOf(t *turn, s *chatMessage, out *engine.Outcome) (handoff.Answer, error) {
+	if out.Err != nil {
+		h.logThrottled(s.m, slog.LevelWarn, "the decider of a handoff has not answered; the handoff is undecided", "", "workflow", throttle.Cut(s.WorkflowName),
+			"chat", throttle.Cut(s.ChatID), "message", throttle.Cut(s.MessageID), "tool", t.Binding.Tool, "code", out.Code, "err", events.LogText(out.Err))
+	}
+	r := t.response()
+	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
+	r.Status, r.Success, r.Content, r.Code, r.Payload = out.Status, out.Success, out.Content, out.Code, out.Payload
+	event, err := events.Encode(events.KindToolResponse, &r, h.Now())
+	if err != nil {
+		return "", err
+	}
+	stored, err := h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordResponse)
+	if err != nil {
+		return "", err
+	}
+	return answerIn(&stored), nil
+}
+
+// answerIn reads the answer in a stored response of the decider.
+func answerIn(stored *idempotency.Record) handoff.Answer {
+	r, err := events.ReadResponse(stored.Data)
+	if err != nil || r.FailureCode() != "" {
+		return handoff.AnswerFailed
+	}
+	reply := r.Payload
+	if raw, ok := reply.(json.RawMessage); ok {
+		if reply, err = events.Decode(raw); err != nil {
+			return handoff.AnswerFailed
+		}
+	}
+	if object, ok := reply.(map[string]any); ok { // of a model: its text
+		if text, ok := object["content"].(string); ok && object["holds"] == nil {
+			reply = text
+		}
+	}
+	return handoff.ReadAnswer(reply)
+}

@@ -1,0 +1,133 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/plural"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/variables"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Step 4 of a message: what follows from it. Everything is done from the stored text, so any worker may continue.
+
+// follow stores what follows from a message, runs its turn, and acknowledges it after the last record.
+func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Disposition {
+	s.hit(failpoint.AfterText)
+	applied, err := h.apply(ctx, s, nil)
+	if err != nil {
+		return h.redeliver(s.m, "what a message changes could not be stored", err)
+	}
+	s.hit(failpoint.AfterApply)
+	for _, u := range applied.Updates {
+		event, err := events.Encode(events.KindContextUpdate, &events.ContextUpdate{
+			ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, Agent: s.Agent,
+			WorkflowName: s.WorkflowName, Variable: u.Variable, Value: u.Value,
+		}, h.Now())
+		if err == nil {
+			_, err = h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordContextUpdate, subjects.Token(u.Variable))
+		}
+		if err != nil {
+			return h.redeliver(s.m, "a changed context variable could not be reported", err)
+		}
+		s.hit(failpoint.AfterUpdate)
+	}
+	if s.Turn == "" && s.Model != "" && (s.StructuredOutput != nil || s.Unread != nil) {
+		if err := h.storeOutput(ctx, s); err != nil {
+			return h.redeliver(s.m, "a structured output could not be stored", err)
+		}
+	}
+	if s.Turn != "" {
+		t, d := h.runTurnOf(ctx, s)
+		if d.Do != inbound.Ack || s.turned {
+			return d
+		}
+		switch ended, err := h.turnIsOver(s, t); {
+		case err != nil:
+			return h.redeliver(s.m, "the turn of a message cannot be read", err)
+		case !ended && t.claimedBy(s):
+			return d // the worker that ends it hands off
+		case !ended:
+			return h.awaitTurn(s, t)
+		}
+	}
+	if err := h.handOff(ctx, s); err != nil {
+		return h.redeliver(s.m, "the next speaker could not be stored", err)
+	}
+	return inbound.Acked()
+}
+
+// apply decides in the document of the chat what a message changes and, if handoff is set, the next speaker. A message from
+// which neither follows costs nothing.
+func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(variables.Chat) json.RawMessage) (variables.Applied, error) {
+	if len(s.Changes) == 0 && !s.handsOff() || s.OutOfOrder && handoff == nil {
+		return variables.Applied{}, nil
+	}
+	chat := bindings.Chat{App: s.AppID, ID: s.ChatID, Workflow: s.WorkflowName, User: s.UserID}
+	m := variables.Message{
+		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
+		Below: variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, &chat), Snapshot: s.snapshot},
+	}
+	for _, c := range s.Changes {
+		m.Steps = append(m.Steps, bindings.Step{Variable: c.Variable, From: c.From, Value: c.Value})
+	}
+	writing, done := store.Context(s.m.Held, ctx)
+	defer done()
+	return h.Variables.Apply(writing, s.AppID, s.ChatID, m)
+}
+
+// handsOff reports whether a handoff follows from the message.
+func (s *chatMessage) handsOff() bool {
+	return s.record.Meta.Outcome == idempotency.DueHandoff || s.record.Meta.Outcome == idempotency.DueTurnHandoff
+}
+
+// storeOutput stores the structured output of an agent whose output calls no tool.
+func (h *Handlers) storeOutput(ctx context.Context, s *chatMessage) error {
+	e := events.StructuredOutput{
+		ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, TurnSequence: s.TurnSequence,
+		Agent: s.Agent, WorkflowName: s.WorkflowName, Model: s.Model, Status: events.StatusOK, Success: true, Payload: s.StructuredOutput,
+	}
+	unread := s.Unread
+	if unread == nil {
+		object, err := h.outputOf(ctx, s)
+		if err != nil {
+			return err
+		}
+		agent, err := h.Bindings().Agent(s.WorkflowName, s.Agent)
+		if err == nil && agent.Model != nil {
+			_, _, violations := agent.Model.Conform(object)
+			if len(violations) > 0 {
+				unread = misfit(s, violations)
+			}
+		}
+	}
+	if unread != nil {
+		e.Status, e.Success, e.Code = events.StatusError, false, events.CodeValidationFailed
+		e.Content, e.Payload = unread.Content, unread.Payload
+	}
+	event, err := events.Encode(events.KindStructuredOutput, &e, h.Now())
+	if err != nil {
+		return err
+	}
+	_, err = h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordStructuredOutput)
+	return err
+}
+
+// misfit is the failure of an output that does not fit its model.
+func misfit(s *chatMessage, violations []model.Violation) *events.Rejection {
+	return &events.Rejection{
+		Content: fmt.Sprintf("The output of agent %s does not fit model %s (%s).", s.Agent, s.Model, plural.Of(len(violations), "violation")),
+		Payload: map[string]any{
+			"status": events.StatusError, "code": string(events.CodeValidationFailed),
+			"errors": events.JSONOf(violations), "feedback": model.Feedback(s.Model, violations),
+		},
+	}
+}

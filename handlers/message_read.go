@@ -1,0 +1,105 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/oneturn/oneturn/agentjson"
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+)
+
+// Step 2 of a message: what is in its content. It is read once, before the claim, which stores the result.
+
+// read returns the text of a message as it is stored, and the object in its content, nil if it has none.
+func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.Text, any) {
+	t := &events.Text{
+		ID: e.ID, MessageID: e.ID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, TurnSequence: e.TurnSequence,
+		Agent: e.Agent, UserID: e.UserID, WorkflowName: e.Workflow, Content: e.Content, IsVisual: agent.Visual,
+	}
+	words, isText := e.Content.(string)
+	if isText {
+		effects := h.Bindings().Rules(agent.Workflow).Text(e.Agent, words)
+		t.UIHidden = effects.Hidden
+		for _, step := range effects.Steps {
+			t.Changes = append(t.Changes, events.TextChange{Variable: step.Variable, From: step.From, Value: step.Value})
+		}
+	}
+	if e.User || !agent.Structured() {
+		return t, nil
+	}
+	t.Model = agent.ModelName
+	found, err := extract(e, agent)
+	var unread *agentjson.Error
+	switch {
+	case err == nil:
+		t.StructuredOutput = found.Object
+		t.Repairs, t.Around, t.Warnings = texts(found.Repairs), texts(found.Around), texts(found.Warnings)
+		if agent.Tool != nil {
+			t.Turn, t.Content = e.Turn, introduction(e.Agent, found.Object)
+		}
+		return t, found.Object
+	case errors.As(err, &unread) && unread.Code == agentjson.NoJSON && len(t.Changes) > 0: // a token, such as NEXT
+		return t, nil
+	}
+	t.Unread = unreadable(e, agent, err)
+	if agent.Tool != nil {
+		t.Turn, t.UIHidden = e.Turn, true // its response reports the failure
+	}
+	return t, nil
+}
+
+// extract finds the object in the content of a message.
+func extract(e *events.AgentMessage, agent *bindings.Agent) (agentjson.Found, error) {
+	o := agentjson.Options{FinishReason: e.FinishReason}
+	if agent.Model != nil {
+		o.Fits = func(object map[string]any) bool {
+			_, _, violations := agent.Model.Conform(object)
+			return len(violations) == 0
+		}
+	}
+	if words, isText := e.Content.(string); isText {
+		return agentjson.Extract(words, o)
+	}
+	content, err := events.AppendJSON(nil, e.Content)
+	if err != nil {
+		return agentjson.Found{}, err
+	}
+	return agentjson.ExtractContent(content, o)
+}
+
+// introduction is the text that frontends display in place of the JSON of an agent whose output calls a tool.
+func introduction(agent string, object map[string]any) string {
+	if words, ok := object["agent_message"].(string); ok && strings.TrimSpace(words) != "" {
+		return strings.TrimSpace(words)
+	}
+	return agent + " prepared structured output."
+}
+
+// unreadable is the failure of a message without an object, with feedback for the model that wrote it.
+func unreadable(e *events.AgentMessage, agent *bindings.Agent, err error) *events.Rejection {
+	violation := model.Violation{Path: "/", Rule: "json", Expected: "one JSON object: " + events.LogText(err), GotType: "unreadable"}
+	feedback := model.Feedback(agent.ModelName, []model.Violation{violation})
+	var unread *agentjson.Error
+	if errors.As(err, &unread) {
+		violation.Expected, feedback = "one JSON object: "+unread.Message, unread.Feedback()
+	}
+	content := events.Clip(fmt.Sprintf("The output of agent %s cannot be read: %s.", e.Agent, events.LogText(err)))
+	return &events.Rejection{Content: content, Payload: map[string]any{
+		"status": events.StatusError, "code": string(events.CodeValidationFailed),
+		"errors": events.JSONOf([]model.Violation{violation}), "feedback": feedback,
+	}}
+}
+
+func texts[T ~string](all []T) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	list := make([]string, 0, len(all))
+	for _, one := range all {
+		list = append(list, string(one))
+	}
+	return list
+}

@@ -1,0 +1,160 @@
+package handlers_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+func TestTextOfAnAgentIsStoredOnceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	m := k.deliver("m1", "Interviewer", "What shall I build?")
+	k.handled(again(m))
+	k.deliver("m1", "Interviewer", "What shall I build?")
+	require.Equal(t, []string{"text"}, k.kinds("m1"))
+	text := k.of("m1", "text")
+	require.Equal(t, "text", text["kind"])
+	require.Equal(t, "What shall I build?", text["content"])
+	require.Equal(t, false, text["ui_hidden"])
+	require.Equal(t, true, text["is_visual"])
+}
+
+func TestMessageOfAUserIsAnEventOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	k.deliver("m1", events.AgentUser, "A shop, please.", func(e *events.AgentMessage) { e.UserID = "ada" })
+	text := k.of("m1", "text")
+	require.Equal(t, "user_message", text["kind"])
+	require.Equal(t, "ada", text["user_id"])
+	require.Equal(t, "A shop, please.", text["content"])
+}
+
+func TestIDOfAMessageThatIsUsedAgainWithOtherContentChangesNothing(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	k.deliver("m1", "Interviewer", "one")
+	k.deliver("m1", "Interviewer", "two")
+	require.Equal(t, "one", k.of("m1", "text")["content"])
+	stream, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), stream.CachedInfo().State.Msgs, "the other message is a dead letter")
+}
+
+func TestObjectInAMessageIsTheTurnOfItsAgent(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: []byte(`{"built":true}`)}, nil
+	})
+	m := k.deliver("m1", "Architect", "Here it is:\n```json\n{\"title\": \"Shop\", 'agent_message': \"A shop.\",}\n```")
+	text := k.of("m1", "text")
+	require.Equal(t, "A shop.", text["content"])
+	require.Equal(t, map[string]any{"title": "Shop", "agent_message": "A shop."}, text["structured_output"])
+	require.Equal(t, []any{"trailing_comma", "single_quotes"}, text["repairs"])
+	require.Equal(t, "m1", text["turn_idempotency_key"])
+	require.Equal(t, true, k.turnOf("m1", "tool_response")["success"])
+
+	k.handled(again(m))
+	require.EqualValues(t, 1, k.entered.Load())
+}
+
+func TestMessageAndEventWithOneTurnKeyAreOneTurn(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	k.deliver("m1", "Architect", `{"title":"Shop"}`, func(e *events.AgentMessage) { e.Turn = "turn" })
+	event := k.message(100, 1)
+	body, err := events.EncodeTurn(&events.StructuredOutputReady{
+		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "Architect", Model: "Plan",
+		Data: map[string]any{"title": "Shop"}, AutoToolMode: true,
+	}, event.Stored)
+	require.NoError(t, err)
+	event.Data = body
+	k.handled(event)
+	require.EqualValues(t, 1, k.entered.Load())
+}
+
+func TestOutputThatCannotBeReadEndsItsTurnWithFeedback(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	for id, content := range map[string]string{"m1": `{"title": "Sho`, "m2": "I would rather talk about the weather."} {
+		k.deliver(id, "Architect", content)
+		require.Equal(t, true, k.of(id, "text")["ui_hidden"])
+		response := k.turnOf(id, "tool_response")
+		require.Equal(t, "validation_failed", response["code"], id)
+		require.NotEmpty(t, response["payload"].(map[string]any)["feedback"]) //nolint:forcetypeassert // the schema of the event
+	}
+	require.Zero(t, k.entered.Load())
+}
+
+func TestObjectThatDoesNotFitTheModelEndsItsTurnWithFeedback(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	k.deliver("m1", "Architect", `{"name":"Shop"}`)
+	require.Equal(t, "validation_failed", k.turnOf("m1", "tool_response")["code"])
+	require.Zero(t, k.entered.Load())
+}
+
+func TestOutputOfAnAgentWithoutAToolIsStored(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	m := k.deliver("good", "Critic", `{"title":"Shop"}`)
+	k.handled(again(m))
+	k.deliver("misfit", "Critic", `{"name":"Shop"}`)
+	k.deliver("none", "Critic", `no JSON`)
+	require.Equal(t, []string{"text", "structured_output"}, k.kinds("good"))
+	good := k.of("good", "structured_output")
+	require.Equal(t, true, good["success"])
+	require.Equal(t, map[string]any{"title": "Shop"}, good["payload"])
+	for _, id := range []string{"misfit", "none"} {
+		failed := k.of(id, "structured_output")
+		require.Equal(t, "validation_failed", failed["code"], id)
+		require.NotEmpty(t, failed["payload"].(map[string]any)["feedback"], id) //nolint:forcetypeassert // the schema of the event
+	}
+	require.Zero(t, k.entered.Load())
+}
+
+func TestTokenSetsItsVariableOnceAndIsHidden(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	m := k.deliver("m1", "Interviewer", "next")
+	k.handled(again(m))
+	k.deliver("m2", "Interviewer", "NEXT")
+	require.Equal(t, []string{"text", "context_update.interview_done"}, k.kinds("m1"))
+	require.Equal(t, []string{"text"}, k.kinds("m2"), "it has the value already")
+	require.Equal(t, true, k.of("m2", "text")["ui_hidden"])
+	require.Equal(t, true, k.of("m1", "context_update", "interview_done")["value"])
+	require.Equal(t, true, k.variables()["interview_done"])
+}
+
+func TestMessageThatNamesNoChatOrIDIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	for _, body := range []string{`{"kind":"agent_message","agent":"A","content":"x","chat_id":"chat"}`, `{"kind":"agent_message"`, `[]`} {
+		m := k.writes("m1", "Interviewer", "x")
+		m.Data = []byte(body)
+		k.handled(m)
+	}
+	foreign := k.writes("m1", "Interviewer", "x")
+	foreign.Subject = k.space.In("default", events.KindAgentMessage, "other", "WF", "chat")
+	k.handled(foreign)
+	stream, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.Equal(t, uint64(4), stream.CachedInfo().State.Msgs)
+}
+
+func TestMessageOfAnUnknownWorkflowIsOfferedToOthersAndThenStored(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	other := func(e *events.AgentMessage) { e.Workflow = "Other" }
+	m := k.writes("m1", "Interviewer", "x", other)
+	m.Subject = k.space.In("default", events.KindAgentMessage, "app", "Other", "chat")
+	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m).Do)
+	m.Stored = m.Stored.Add(-k.BindingGrace * 2)
+	k.handled(again(m))
+	require.Equal(t, "x", k.of("m1", "text")["content"])
+}

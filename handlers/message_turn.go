@@ -1,0 +1,126 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// The turn of a message runs as if the producer had published it: an event with the same turn key and data is the same turn. Its
+// claim names the message, so that the worker which ends the turn, perhaps days later and by an answer, a cancel or a sweep,
+// completes the message.
+
+// runTurnOf runs the turn that a message makes.
+func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inbound.Disposition) {
+	event := &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.Turn},
+		Workflow: s.WorkflowName, Agent: s.Agent, Model: s.Model, AutoToolMode: true, UserID: s.UserID, Enterprise: s.enterprise,
+		TurnSequence: s.TurnSequence, ContextVariables: s.snapshot, Data: s.Content,
+	}
+	if s.Unread == nil {
+		object, err := h.outputOf(ctx, s)
+		if err != nil {
+			return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
+		}
+		event.Data = object
+	}
+	t := newTurn(s.m, event)
+	t.origin = s
+	t.Depth = inbound.Depth(s.m.Header)
+	t.setData(events.CanonicalData(event, len(s.m.Data)))
+	if s.Unread != nil {
+		t.Binding, _ = resolve(h.Bindings(), t) // for CompatSilent and the labels of metrics
+		t.reject = &rejection{code: events.CodeValidationFailed, content: s.Unread.Content, payload: s.Unread.Payload}
+	}
+	return t, h.admit(ctx, t)
+}
+
+// outputOf returns the object of a message, out of its blob if it is in one.
+func (h *Handlers) outputOf(ctx context.Context, s *chatMessage) (any, error) {
+	if s.object != nil {
+		return s.object, nil
+	}
+	reading, done := store.Context(s.m.Held, ctx)
+	defer done()
+	var err error
+	s.object, err = h.Blobs.Value(reading, s.key, events.KindStructuredOutput, s.StructuredOutput)
+	return s.object, err
+}
+
+// turnIsOver reports whether the turn of a message has ended, or will never run: it was not claimed, or other data was.
+func (h *Handlers) turnIsOver(s *chatMessage, t *turn) (bool, error) {
+	claims, err := h.Journal.Claims(s.m.Held, t.Key)
+	if err != nil {
+		return false, fmt.Errorf("read the claim of the turn: %w", err)
+	}
+	if t.claimed = claims[0]; t.claimed == nil || !t.mayBeClaimOf(t.claimed) {
+		return true, nil
+	}
+	return h.Journal.Ended(s.m.Held, t.Key)
+}
+
+// claimedBy reports whether the claim of a turn names a message.
+func (t *turn) claimedBy(s *chatMessage) bool {
+	return t.claimed != nil && t.claimed.Err == nil && t.claimed.Meta.Message == s.key.Turn
+}
+
+// turnPause is how long a message waits before it looks again whether the turn has ended that its producer has published as well.
+const turnPause = 5 * time.Second
+
+// awaitTurn has a message delivered again: its turn runs by another event, whose worker does not know the message. If there is no
+// place for it to wait, the sweep completes the message.
+func (h *Handlers) awaitTurn(s *chatMessage, t *turn) inbound.Disposition {
+	s.m.mayHold = t.keys()
+	if d, requeued := h.requeue(s.m, max(turnPause, h.ageBasedDelay(s.m))); requeued {
+		return d
+	}
+	return inbound.Acked()
+}
+
+// complete hands off after a turn that a message has made, once its response is stored. It does nothing for a turn that no message
+// has made, and for a message that needs no handoff.
+func (h *Handlers) complete(ctx context.Context, m *message, t *turn, turn subjects.Key, claim *idempotency.Record) error {
+	var s *chatMessage
+	switch {
+	case t != nil && t.origin != nil:
+		s = t.origin
+	case claim == nil || claim.Err != nil || claim.Meta.Message == "":
+		return nil
+	default:
+		key := turn.OfTurn()
+		key.Turn = claim.Meta.Message
+		var err error
+		if s, err = h.storedMessage(ctx, m, key); s == nil {
+			return err
+		}
+	}
+	if err := h.handOff(ctx, s); err != nil {
+		return err
+	}
+	s.turned = true
+	return nil
+}
+
+// storedMessage reads a message by its key, nil if it has expired, or if nothing can be made of it, now or later.
+func (h *Handlers) storedMessage(ctx context.Context, m *message, key subjects.Key) (*chatMessage, error) {
+	record, err := h.Journal.TextOf(ctx, key)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil && !errors.Is(err, events.ErrStateCorrupt):
+		return nil, err
+	}
+	text, errText := events.ReadText(record.Data)
+	if errText != nil {
+		h.Logger.Error("the text of a message cannot be read; nothing more follows from it", "key", key.String(), "err", events.LogText(errText))
+		return nil, nil //nolint:nilnil // see above
+	}
+	return &chatMessage{Text: text, m: m, key: key, record: record}, nil
+}
