@@ -27,7 +27,7 @@ function dataOf(event) {
 }
 
 function kindOf(data) {
-  const kind = data.kind ?? "";
+  const kind = String(data.kind);
   return kind.startsWith("chat.") ? kind.slice("chat.".length) : kind;
 }
 

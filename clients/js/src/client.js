@@ -139,7 +139,7 @@ export class Client {
         return { stream, sequence: seq, duplicate };
       } catch (error) {
         if (left > 0 && isTimeout(error)) continue;
-        if (!isNoResponders(error) && !isNoResponders(error.cause)) throw error;
+        if (!isNoResponders(error)) throw error;
         throw new OneturnError(`publish to ${subject}: no stream stores it: start a worker, or run turnctl provision`, { cause: error });
       }
     }

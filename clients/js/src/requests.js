@@ -1,6 +1,5 @@
 // The request API of workers.
 
-import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/nats-core";
 import { NoWorkerError, OneturnError } from "./errors.js";
 import { hex, sha256 } from "./wire.js";
 
@@ -47,10 +46,17 @@ export async function readBlob(nc, subject, { $blob: blob, sha256: sum, size }) 
   return bytes;
 }
 
+// By name: the connection may be of another copy of the NATS packages than the one of this module.
+
 export function isNoResponders(error) {
-  return error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+  return isNamed(error, "NoResponders");
 }
 
 export function isTimeout(error) {
-  return error instanceof TimeoutError || error?.cause instanceof TimeoutError;
+  return isNamed(error, "TimeoutError");
+}
+
+function isNamed(error, name) {
+  for (; error; error = error.cause) if (error.name === name) return true;
+  return false;
 }
