@@ -1,9 +1,12 @@
 package docs_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,7 +36,7 @@ func TestProgramsThatExamplesShowAreTheirFiles(t *testing.T) {
 func runProgram(t *testing.T, c *oneturn.Client, turn oneturn.Turn, program string) (r *oneturn.Response, payload map[string]any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(program), &turn.Data))
-	turn.App, turn.Chat = "app", "chat"
+	turn.App, turn.Chat = cmp.Or(turn.App, "app"), cmp.Or(turn.Chat, "chat")
 	r, err := c.Do(t.Context(), &turn)
 	require.NoError(t, err)
 	payload, ok := r.Payload.(map[string]any)
@@ -73,6 +76,16 @@ func requirePayload(t *testing.T, shown block, payload map[string]any) {
 	got, err := json.Marshal(payload)
 	require.NoError(t, err)
 	require.JSONEq(t, untimed(t, shown.text), untimed(t, string(got)), "line %d, got %s", shown.line, got)
+}
+
+// runLine runs a line of a page in a shell that finds the commands, and returns what it prints.
+func runLine(t *testing.T, line string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+	cmd.Dir, cmd.Env = t.TempDir(), slices.Concat(command(t, "", "turnctl").Env, []string{"PATH=" + bin(t) + ":" + os.Getenv("PATH")})
+	out, code := output(t, cmd)
+	require.Zero(t, code, "%s: %s", line, out)
+	return out
 }
 
 // requireEventRuns publishes the event that a page shows, with the first command that it shows, and requires the output there.
@@ -151,21 +164,37 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 	})
 	require.NoError(t, err)
 	const plan = `{"type": "tool_calls", "calls": [{"tool_name": "admit", "arguments": {"guest": "Ada"}}]}`
-	visit := func(turn, answer string) (*oneturn.Response, map[string]any) {
+	byCommand := func() { // the question is shown and answered
+		show, answer, ok := strings.Cut(strings.TrimSpace(fenced(t, "plans.md", "sh")[1].text), "\n")
+		require.True(t, ok)
+		out := runLine(t, show+" --nats "+s.URL())
+		_, out, ok = strings.Cut(out, "{")
+		require.True(t, ok)
+		var payload, all map[string]any
+		require.NoError(t, json.NewDecoder(strings.NewReader("{"+out)).Decode(&payload))
+		require.NoError(t, json.Unmarshal([]byte(shown[4].text), &all))
+		require.Equal(t, map[string]any{"steps": all["steps"], "limits": all["limits"]}, payload)
+		require.Contains(t, runLine(t, answer+" --nats "+s.URL()), "accepted")
+	}
+	visit := func(id oneturn.TurnID, answer string) (*oneturn.Response, map[string]any) {
 		var c *oneturn.Client
 		c, err = oneturn.NewClient(s.Connect(), oneturn.ClientOptions{OnQuestion: func(q *api.Question) {
-			require.Equal(t, turn+"#~approve/1", q.ToolCallID)
+			require.Equal(t, id.Turn+"#~approve/1", q.ToolCallID)
 			require.Equal(t, "PlanApproval", q.Component)
 			require.JSONEq(t, shown[4].text, string(q.Payload))
+			if answer == "" {
+				byCommand()
+				return
+			}
 			v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: "chat", ToolCallID: q.ToolCallID}, UserID: "ada", Value: json.RawMessage(answer)})
 			require.NoError(t, err)
 			require.True(t, v.OK(), v.Message)
 		}})
 		require.NoError(t, err)
-		return runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: turn}, Workflow: "Visit", Agent: "Host", UserID: "ada"}, plan)
+		return runProgram(t, c, oneturn.Turn{TurnID: id, Workflow: "Visit", Agent: "Host", UserID: "ada"}, plan)
 	}
 	page := strings.Join(strings.Fields(pages(t)["plans.md"]), " ")
-	r, _ := visit("visit-1", `{"approved": true}`)
+	r, _ := visit(oneturn.TurnID{App: "default", Chat: "visit", Turn: "visit-1"}, "")
 	require.True(t, r.Success)
 	require.Equal(t, "Ada is expected, badge B-4.", r.Content)
 	var request struct {
@@ -174,14 +203,14 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 	require.NoError(t, json.Unmarshal(<-asked, &request))
 	require.JSONEq(t, shown[6].text, string(request.Request))
 
-	r, payload := visit("visit-2", `{"approved": false, "reason": "Not today."}`)
+	r, payload := visit(oneturn.TurnID{Turn: "visit-2"}, `{"approved": false, "reason": "Not today."}`)
 	require.Equal(t, events.CodeCancelled, r.Code)
 	require.Contains(t, page, "`"+r.Content+"`")
 	requirePayload(t, shown[5], payload)
 	require.Empty(t, asked)
 
 	fails.Store(true)
-	r, payload = visit("visit-3", `{"approved": true}`)
+	r, payload = visit(oneturn.TurnID{Turn: "visit-3"}, `{"approved": true}`)
 	require.Equal(t, events.CodeToolError, r.Code)
 	require.Contains(t, page, "`"+r.Content+"`")
 	require.Len(t, payload["results"], 1)
