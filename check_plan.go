@@ -41,6 +41,10 @@ type PlanCheck struct {
 	// Steps yet.
 	Runs    bool
 	Planner string
+	// Approve reports that a person approves the program before its first step; Respond is the agent that words the answer
+	// after it, "" if none does.
+	Approve bool
+	Respond string
 	Steps   []PlanStep // in order
 	// Writes is how many records the turn would store if each step runs once and asks no person, without nested programs.
 	Writes int
@@ -72,7 +76,7 @@ func (c *Client) CheckPlan(ctx context.Context, p *PlanToCheck) (*PlanCheck, err
 	}
 	result := &PlanCheck{
 		Tool: checked.Tool, Runs: checked.Runs, Planner: checked.Planner, Writes: checked.Writes, Errors: checked.Errors, Code: checked.Code, Feedback: checked.Feedback,
-		Warnings: checked.Warnings,
+		Warnings: checked.Warnings, Approve: checked.Approve, Respond: checked.Respond,
 	}
 	for _, step := range checked.Steps {
 		result.Steps = append(result.Steps, PlanStep{Call: step.Call, Tool: step.Tool, Effect: step.Effect, Needs: step.Needs})

@@ -77,3 +77,38 @@ func TestCheckPlanReportsWhatARunWouldDoWithoutAWorker(t *testing.T) {
 		require.ErrorContains(t, err, test.want)
 	}
 }
+
+func TestCheckPlanWarnsAndNamesWhoTakesPart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "W", "tools"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "W", "oneturn.yaml"), []byte(`
+agents: {Assistant: {}, Other: {}}
+tools:
+- {name: run_plan, kind: plan, agent: Assistant, uses: [find, pay], approve: true, respond: pay}
+- {name: inner, kind: plan, auto: false}
+- {name: find, file: trip.py, auto: false}
+- {name: pay, kind: go, auto: false, input: {type: object, properties: {cents: {type: integer}}}}
+`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "W", "tools", "trip.py"), []byte("def find(city, nights=1): return {}\n"), 0o600))
+	client, err := oneturn.NewClient(oneturntest.NewServer(t).Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	check := &oneturn.PlanToCheck{Workflows: dir, Workflow: "W", Data: json.RawMessage(`{"type": "tool_calls", "note": 1, "calls": [
+		{"tool_name": "find", "arguments": {"city": "Rome", "nigths": 2}}, {"tool_name": "pay", "arguments": {"cent": 3}}]}`)}
+	got, err := client.CheckPlan(t.Context(), check)
+	require.NoError(t, err)
+	require.Equal(t, "run_plan", got.Tool, "the automatic one")
+	require.True(t, got.Runs)
+	require.True(t, got.Approve)
+	require.Equal(t, "pay", got.Respond)
+	var paths []string
+	for _, w := range got.Warnings {
+		paths = append(paths, w.Path+" "+w.Rule)
+	}
+	require.Equal(t, []string{"/note ignored", "/calls/0/arguments/nigths undeclared", "/calls/1/arguments/cent undeclared"}, paths)
+	require.Contains(t, got.Warnings[1].Message, `tool find does not declare argument "nigths"; it declares city, nights. Did you mean "nights"?`)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "W", "oneturn.yaml"), []byte("agents: {A: {}, B: {}}\ntools: [{name: a, kind: plan, agent: A}, {name: b, kind: plan, agent: B}]\n"), 0o600))
+	_, err = client.CheckPlan(t.Context(), check)
+	require.ErrorContains(t, err, "several tools for it (a of agent A, b of agent B): set PlanToCheck.Tool, or PlanToCheck.Agent to the agent of one")
+}

@@ -108,8 +108,10 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) 
 	} else if text := stepHint(what.Turn); text != "" {
 		fmt.Fprintln(stderr, text)
 	}
+	ended := false
 	if cfg.Wait { // without --wait the permission to read is not needed
-		if text := cancelWarning(ctx, nc, cfg.Prefix, id); text != "" {
+		text := ""
+		if text, ended = cancelWarning(ctx, nc, cfg.Prefix, id); text != "" {
 			fmt.Fprintln(stderr, text)
 		}
 	}
@@ -121,7 +123,9 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) 
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
 		return err
 	}
-	p.waits(id, cfg.Timeout)
+	if !ended {
+		p.waits(id, cfg.Timeout)
+	}
 	response, err := client.Await(ctx, id)
 	if err != nil {
 		return denied.Because(ctx, err)

@@ -22,16 +22,16 @@ const warningTimeout = 2 * time.Second
 
 // cancelWarning warns of a turn that is not claimed, because its key may be misspelt, and of one that has already
 // ended. It is "" for others, and if no worker answers: the request is published in any case.
-func cancelWarning(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID) string {
+func cancelWarning(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID) (text string, ended bool) {
 	switch known, ended, err := readTurn(ctx, nc, prefix, id); {
 	case err != nil:
-		return ""
+		return "", false
 	case ended:
-		return fmt.Sprintf("turn %s of chat %s has already ended: its response does not change", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
+		return fmt.Sprintf("turn %s of chat %s has already ended: its response does not change", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat)), true
 	case !known:
-		return fmt.Sprintf("turn %s of chat %s is not claimed: it will end as cancelled when it is published; check --chat, --turn and --run", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
+		return fmt.Sprintf("turn %s of chat %s is not claimed: it will end as cancelled when it is published; check --chat, --turn and --run", cli.ShellWord(id.Turn), cli.ShellWord(id.Chat)), false
 	default:
-		return ""
+		return "", false
 	}
 }
 
