@@ -14,6 +14,16 @@ const (
 	EffectNone       Effect = "none"       // reads only; entered at least once
 )
 
+// EffectState is what is known of the effect of a call that has failed although its tool was entered. "" is a failure that the tool
+// reports itself.
+type EffectState string
+
+// The states.
+const (
+	EffectHappened EffectState = "happened" // the tool has returned, and its result is not used
+	EffectInDoubt  EffectState = "in_doubt" // it may or may not have happened
+)
+
 // EffectProgram is the effect of the claim of a program: the program may be continued at any time, because its
 // steps have their own effects. No tool can declare it.
 const EffectProgram Effect = "program"

@@ -223,6 +223,9 @@ func (w *writer) toolResponse(kind string, e *ToolResponse) {
 	w.str("workflow_name", e.WorkflowName)
 	w.value("payload", e.Payload)
 	w.optional("code", string(e.Code))
+	if e.Code != "" {
+		w.optional("effect_state", string(e.EffectState))
+	}
 	w.integer("attempts", int64(e.Attempts))
 	w.integer("duration_ms", e.DurationMS)
 	if len(e.ContextKeys) > 0 {

@@ -167,8 +167,10 @@ type ToolResponse struct {
 	Attempts        int      `json:"attempts"`
 	DurationMS      int64    `json:"duration_ms"` // in the tool, not what it waited for a limit or a process
 	ContextKeys     []string `json:"context_keys,omitempty"`
-	ArtifactID      string   `json:"artifact_id,omitempty"` // that the result of a step names
-	SkillID         string   `json:"skill_id,omitempty"`    // likewise
+	// EffectState is what is known of the effect of the tool; a response without a code is written without it.
+	EffectState EffectState `json:"effect_state,omitempty"`
+	ArtifactID  string      `json:"artifact_id,omitempty"` // that the result of a step names
+	SkillID     string      `json:"skill_id,omitempty"`    // likewise
 }
 
 // FailureCode returns the code of a response without success, "" for one with success. A tool that has returned, and whose result

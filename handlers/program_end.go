@@ -224,11 +224,12 @@ func ofProgram(t *idempotency.Turn) bool {
 	return t != nil && (t.Claim != nil && t.Claim.Meta.Effect == string(events.EffectProgram) || len(t.Steps()) > 0)
 }
 
-// endedStep returns the response of a step of a tool that ends with a code and without it.
+// endedStep returns the response of a step of a tool that ends with a code and without it: its effect is not known.
 func (h *Handlers) endedStep(t *turn, code events.Code, content, tool string) ([]byte, error) {
 	r := t.response()
 	r.ToolName = tool
 	fail(&r, code, content)
+	r.EffectState = events.EffectInDoubt
 	return events.AppendToolResponse(nil, &r, h.Now())
 }
 

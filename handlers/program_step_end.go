@@ -32,6 +32,9 @@ func (p *programRun) stopped(s *step, out engine.Outcome) (program.End, error) {
 	}
 	failed := engine.Failure(s.Binding.Tool, coded)
 	failed.Entered, failed.Attempts, failed.Duration = out.Entered, out.Attempts, out.Duration
+	if out.Entered {
+		failed.EffectState = events.EffectInDoubt
+	}
 	return p.end(s, failed)
 }
 

@@ -100,7 +100,7 @@ func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotenc
 			r.ToolName, reason(err)))
 		out.Payload = events.JSONOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
-	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
+	r.Status, r.Success, r.Content, r.Code, r.ContextKeys, r.EffectState = out.Status, out.Success, out.Content, out.Code, keys, out.EffectState
 	if t.Program != "" && out.Status == events.StatusOK {
 		result, err := events.Decode(out.Payload)
 		if err != nil { // in a blob, which is stored as it is: what refers to the step could not read it

@@ -57,7 +57,8 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I2  a tool is entered only after the call of its step was stored, never after the step has ended, and a
 //	    tool marked unsafe only by the epoch that called it; a step that was parked is entered again only if
 //	    one of its questions was decided; no step is called by an epoch that began after the cancel, and none
-//	    whose end a retry has copied
+//	    whose end a retry has copied; a retry calls no step that has succeeded in the turn that it retries, and one
+//	    whose effect may have happened there only if it names the step
 //	I4  the stored program precedes its steps, and has each of them; a step is called only when those before it
 //	    are over and none of them halted the program; the result precedes the agent that responds to it
 //	I6  the turn is not parked while a step marked unsafe runs
@@ -77,6 +78,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	for _, key := range slices.Sorted(maps.Keys(c.turns)) {
 		c.check(c.turns[key])
 	}
+	c.retries()
 	c.keys()
 	c.copies()
 	c.checkAnswers()
@@ -279,6 +281,9 @@ func (c *checker) outcome(f *callFacts) {
 	}
 	if asked.ToolCallID != answered.ToolCallID {
 		c.failf("I4", key, "call %s is answered as %s", asked.ToolCallID, answered.ToolCallID)
+	}
+	if answered.EffectState == events.EffectHappened && !c.facts.NoLedger && f.ledgered() && f.exits == 0 {
+		c.failf("I2", key, "by its response the tool has returned, but it never did (entered %d times)", f.enters)
 	}
 	effect := f.effect()
 	ran := answered.Status == events.StatusOK && !c.facts.NoLedger && f.ledgered()

@@ -47,9 +47,9 @@ The new turn has the key of the turn and "~retry1", of a retry the next number, 
 twice, or by two people, is one turn. A retry that a worker refused keeps its key: given again, the
 command takes the next number. --as sets another key, which no turn has yet.
 
-A call whose effect may have happened, because its worker died or it was cancelled or timed out, runs
-again only if --rerun names it, unless its tool is idempotent or has no effect: find out first whether it
-has happened. --dry-run lists what would be copied and what would run, and publishes nothing.
+A call whose effect may have happened runs again only if --rerun names it, unless its tool is idempotent
+or has no effect: its worker or its process died, it was cancelled or timed out, or its tool returned and
+its result was not used. Find out first whether it has happened. --dry-run lists what would be copied and what would run, and publishes nothing.
 
 Exit code: 0 the retry is published, or was before; 1 it is refused, or calls need --rerun.`,
 		Example: `  turnctl retry chat-42 turn-7 --dry-run

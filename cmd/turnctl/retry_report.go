@@ -131,6 +131,9 @@ func retryRow(c *retry.Call) []string {
 		does, why = "copied", fmt.Sprintf("it failed (%s), which was tolerated", c.Code)
 	case c.Uncertain:
 		why = fmt.Sprintf("its effect (%s) may have happened", c.Effect)
+		if c.EffectState == events.EffectHappened {
+			why = fmt.Sprintf("its tool returned, so its effect (%s) has happened", c.Effect)
+		}
 		if c.Code != "" {
 			why = fmt.Sprintf("it ended as %s: %s", c.Code, why)
 		}

@@ -113,12 +113,12 @@ func closed(c <-chan struct{}) bool {
 func invoke(ctx context.Context, tool tools.Invoker, call *tools.Call) <-chan returned {
 	done := make(chan returned, 1)
 	go func() {
-		r := returned{err: errVanished}
+		r := returned{err: tools.Unknown(errVanished)}
 		defer func() {
 			if p := recover(); p != nil {
-				r = returned{err: &events.Error{
+				r = returned{err: tools.Unknown(&events.Error{
 					Code: events.CodeToolError, Msg: fmt.Sprintf("panic: %v", p), Err: &tools.PanicError{Value: p, Stack: debug.Stack()},
-				}}
+				})}
 			}
 			done <- r
 		}()
@@ -170,4 +170,12 @@ func (r returned) after(ctx context.Context) returned {
 	}
 	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: ownTimeout, Err: cause}, true
 	return r
+}
+
+// effect returns what is known of the effect of an attempt that has failed.
+func (r returned) effect() events.EffectState {
+	if r.timedOut || r.abandoned {
+		return events.EffectInDoubt
+	}
+	return tools.EffectState(r.err)
 }

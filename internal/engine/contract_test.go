@@ -56,6 +56,7 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		message  string
 		code     events.Code
 		attempts int
+		effect   events.EffectState
 		traced   string // the end of the trace
 	}{
 		"unknown tool": {call: "nope", message: "unknown_tool", code: events.CodeUnknownTool, traced: "tool.resolve.start, tool.resolve.fail"},
@@ -110,6 +111,11 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		"a panic": {
 			tool:    func(context.Context, *tools.Call) (tools.Result, error) { panic("oh no") },
 			message: "tool_error:panic: oh no", code: events.CodeToolError, attempts: 1, traced: "tool.invoke.fail attempt=1 err=panic: oh no",
+			effect: events.EffectInDoubt,
+		},
+		"a result that cannot be used": {
+			tool: fails(tools.Returned(errors.New("no JSON"))), message: "tool_error:no JSON", code: events.CodeToolError, attempts: 1,
+			effect: events.EffectHappened, traced: "tool.invoke.fail attempt=1 err=no JSON",
 		},
 		"arguments that the tool itself refuses": {
 			tool:    fails(&events.Error{Code: events.CodeBadArgs, Msg: "bad_args:city: expected string"}),
@@ -117,7 +123,7 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		},
 		"output guard": {
 			guard: guard{output: func(json.RawMessage) error { return refuse("too odd") }}, message: "guardrail:too odd", code: events.CodeGuardrail,
-			attempts: 1, traced: "tool.invoke.ok attempts=1, guard.output.start, guard.output.block reason=too odd",
+			attempts: 1, effect: events.EffectHappened, traced: "tool.invoke.ok attempts=1, guard.output.start, guard.output.block reason=too odd",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +141,7 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 			require.Equal(t, c.message, o.Message)
 			require.Equal(t, c.code, o.Code)
 			require.Equal(t, c.attempts, o.Attempts)
+			require.Equal(t, c.effect, o.EffectState)
 			require.Equal(t, c.attempts, l.calls)
 			require.Equal(t, c.call, o.ToolName)
 			require.Equal(t, events.StatusError, o.Status)

@@ -162,6 +162,7 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 		start := time.Now()
 		o := e.Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, Timeout: time.Second}})
 		require.Equal(t, events.CodeTimeout, o.Code)
+		require.Equal(t, events.EffectInDoubt, o.EffectState)
 		require.Equal(t, 2*time.Second, time.Since(start))
 		require.Equal(t, int32(1), abandoned.Load())
 		require.Zero(t, late.Load())

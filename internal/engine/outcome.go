@@ -37,6 +37,10 @@ type Outcome struct {
 
 	Skill string // id of the skill that made the result, if its tool reports it outside of the payload; not of cached results
 
+	// EffectState is what is known of the effect of a tool that was entered and has not failed by its own report: it has happened if
+	// the tool has returned, also if its result is not used.
+	EffectState events.EffectState
+
 	Stopped   error // cause, when the run was stopped before there was a result
 	Entered   bool  // the tool ran or may run yet; false is certain
 	Abandoned bool  // the tool has not returned; it may still run

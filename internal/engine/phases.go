@@ -34,6 +34,7 @@ type pipeline struct {
 	attempts       int
 	entered        bool
 	abandoned      bool
+	effect         events.EffectState
 	invoked        time.Time     // when the first attempt began
 	ran            time.Duration // from then to the end of the last one
 	queued, paused time.Duration // of it
@@ -51,7 +52,7 @@ func (p *pipeline) begin() {
 // end completes the outcome.
 func (p *pipeline) end() Outcome {
 	o := &p.outcome
-	o.ToolName, o.Attempts, o.Entered, o.Abandoned = p.call.Name, p.attempts, p.entered, p.abandoned
+	o.ToolName, o.Attempts, o.Entered, o.Abandoned, o.EffectState = p.call.Name, p.attempts, p.entered, p.abandoned, p.effect
 	if !p.entered {
 		o.Attempts = 0 // the tool was not tried, whatever was done to reach it
 	}

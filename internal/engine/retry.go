@@ -28,13 +28,14 @@ func (p *pipeline) invoke() bool {
 		}
 		r := p.attempt()
 		if r.err == nil {
-			p.result = r.result
+			p.result, p.effect = r.result, events.EffectHappened
 			p.traceAttempts()
 			return true
 		}
 		if p.ctx.Err() != nil {
 			return p.stop(r.err)
 		}
+		p.effect = r.effect()
 		r.err = ofTool(r.err)
 		p.traceAttempt(&r)
 		wait, again := p.again(&r)

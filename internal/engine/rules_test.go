@@ -129,6 +129,7 @@ func TestResultHasToFitItsSchema(t *testing.T) {
 	require.True(t, l.run(`{"n":1}`).Success)
 	o := l.run(`{"n":[]}`)
 	require.Equal(t, "tool_error:the tool ran, but its result does not fit its output schema: /n: expected integer, got array", o.Message)
+	require.Equal(t, events.EffectHappened, o.EffectState)
 	l.tool.Invoker = toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Value: json.RawMessage(`{`)}, nil
 	})

@@ -48,7 +48,7 @@ func CallError(ctx context.Context, op string, err error) error {
 	case ctx.Err() != nil && tools.TimedOut(ctx):
 		return fail(events.CodeTimeout, "the endpoint did not answer in time: "+Unknown, context.Cause(ctx))
 	case ctx.Err() != nil:
-		return fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx))
+		return tools.Unknown(fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx)))
 	case errors.As(err, &own):
 		return err
 	case errors.As(err, &address):
@@ -61,11 +61,11 @@ func CallError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, errTooLarge):
 		return fail(events.CodeTooLarge, err.Error(), nil)
 	case errors.Is(err, errEncoding):
-		return fail(events.CodeToolError, err.Error(), nil)
+		return tools.Unknown(fail(events.CodeToolError, err.Error(), nil))
 	case errors.As(err, &unsent):
 		return tools.Retryable(fail(events.CodeToolError, "the endpoint cannot be reached: "+reason(err), host))
 	}
-	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, host)
+	return tools.Unknown(fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, host))
 }
 
 // Unrecognized reports whether err is none of connections, requests and answers of HTTP, so that

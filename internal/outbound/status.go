@@ -42,8 +42,11 @@ func (c *Client) Failure(op string, resp *http.Response) error {
 		m = statusMeaning{code: target.CodeOf(word), refused: word == target.CodeRetryable}
 	}
 	err := error(&events.Error{Code: m.code, Op: op, Msg: m.text(resp.StatusCode, detail), Err: &StatusError{resp.StatusCode}})
-	if m.refused {
+	switch {
+	case m.refused:
 		return tools.RetryAfter(err, wait)
+	case m.unknown:
+		return tools.Unknown(err)
 	}
 	return err
 }
@@ -66,8 +69,11 @@ func (c *Client) FailureOf(op string, body json.RawMessage) error {
 		text += ": " + detail
 	}
 	failed := error(&events.Error{Code: m.code, Op: op, Msg: text, Err: &StatusError{status}})
-	if m.refused {
+	switch {
+	case m.refused:
 		return tools.RetryAfter(failed, 0)
+	case m.unknown:
+		return tools.Unknown(failed)
 	}
 	return failed
 }

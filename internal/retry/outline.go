@@ -23,6 +23,8 @@ type Call struct {
 	State    State         `json:"state"`            // how it ended before
 	Code     events.Code   `json:"code,omitempty"`   // why it failed
 	Effect   events.Effect `json:"effect,omitempty"` // of its tool when it was called
+	// EffectState is what its response states of its effect.
+	EffectState events.EffectState `json:"effect_state,omitempty"`
 	// Uncertain is set for a call that runs, although its effect may have happened before: only with the consent of the operator.
 	Uncertain bool `json:"uncertain"`
 }
@@ -60,7 +62,7 @@ func (p *Past) outline(o *Outline, prefix string, effect func(tool string) event
 		case copied != nil:
 			c.From, c.State, c.Code = copied.From, stateOf(copied.Success), copied.Code
 		case own != nil && own.end != nil:
-			c.From, c.State, c.Code = own.end.ToolCallID, stateOf(own.end.Success), own.end.FailureCode()
+			c.From, c.State, c.Code, c.EffectState = own.end.ToolCallID, stateOf(own.end.Success), own.end.FailureCode(), own.end.EffectState
 		case own != nil && own.called != nil:
 			c.From, c.State = own.called.ToolCallID, NotEnded
 		}
@@ -126,7 +128,7 @@ func uncertain(c *Call, effect events.Effect) bool {
 	case events.CodeInterrupted, events.CodeCancelled, events.CodeTimeout, events.CodeExpired, events.CodeTooLarge, events.CodeStateCorrupt:
 		return true
 	default:
-		return c.State == NotEnded
+		return c.State == NotEnded || c.EffectState != ""
 	}
 }
 
@@ -136,14 +138,21 @@ func (o *Outline) Consent(rerun []string) error {
 	var missing []string
 	for i := range o.Calls {
 		if c := &o.Calls[i]; c.Uncertain && !slices.Contains(rerun, c.Call) {
-			missing = append(missing, fmt.Sprintf("call %s of tool %s (%s, %s)", c.Call, c.ToolName, ended(c), effectName(c.Effect)))
+			missing = append(missing, fmt.Sprintf("call %s of tool %s (%s, %s) %s", c.Call, c.ToolName, ended(c), effectName(c.Effect), c.happened()))
 		}
 	}
 	if len(missing) > 0 {
-		return refusal("the effect of " + strings.Join(missing, ", of ") + " may or may not have happened: find out, " +
-			"and name the calls that are to run again (turnctl retry --rerun)")
+		return refusal("the effect of " + strings.Join(missing, ", of ") + ": find out, and name the calls that are to run again (turnctl retry --rerun)")
 	}
 	return o.Known(rerun)
+}
+
+// happened states what is known of the effect of a call that needs consent.
+func (c *Call) happened() string {
+	if c.EffectState == events.EffectHappened {
+		return "has happened, though its result was not used"
+	}
+	return "may or may not have happened"
 }
 
 // Known reports a call of rerun that the program does not have, or that does not run again: an error with code bad_args.

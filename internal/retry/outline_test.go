@@ -52,6 +52,37 @@ func TestCallRunsAgainWithoutConsentOnlyIfItsEffectIsKnownOrHarmless(t *testing.
 	}
 }
 
+func TestCallWhoseToolHasReturnedRunsAgainOnlyWithConsent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		effect events.Effect
+		state  events.EffectState
+		want   string // the reason, "" if no consent is needed
+	}{
+		{events.EffectUnsafe, events.EffectHappened, "has happened, though its result was not used"},
+		{events.EffectKeyed, events.EffectHappened, "has happened"},
+		{events.EffectReplay, events.EffectInDoubt, "may or may not have happened"},
+		{events.EffectUnsafe, "unheard_of", "may or may not have happened"},
+		{events.EffectUnsafe, "", ""},
+		{events.EffectIdempotent, events.EffectHappened, ""},
+		{events.EffectNone, events.EffectInDoubt, ""},
+	} {
+		j := newJournal(t, "turn").claim(nil).program("", plan("0", "1"), nil)
+		j.add(events.KindToolCall, j.called(nil, "0", "tool", c.effect))
+		j.add(events.KindToolResponse, &events.ToolResponse{
+			Step: "0", ToolCallID: "turn#0", Status: events.StatusError, Code: events.CodeGuardrail, EffectState: c.state, Attempts: 1,
+		})
+		o := j.ends("", events.CodeGuardrail).read().Outline(nil)
+		require.Equal(t, c.state, o.Calls[0].EffectState)
+		if c.want == "" {
+			require.NoError(t, o.Consent(nil), "%v", c)
+			continue
+		}
+		require.ErrorContains(t, o.Consent(nil), "call 0 of tool tool (guardrail, "+string(c.effect)+") "+c.want, "%v", c)
+		require.NoError(t, o.Consent([]string{"0"}))
+	}
+}
+
 func TestConsentToACallThatDoesNotRunIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newJournal(t, "turn").claim(nil).program("", plan("0", "1"), nil).call("0", events.EffectUnsafe, "").call("1", events.EffectUnsafe, events.CodeToolError).

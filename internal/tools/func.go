@@ -90,10 +90,10 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 	}
 	value, err := encode(out)
 	if err != nil {
-		return Result{}, &events.Error{
+		return Result{}, Returned(&events.Error{
 			Code: events.CodeToolError, Op: operation(call),
 			Msg: fmt.Sprintf("the result of type %T has no JSON form", out), Err: err,
-		}
+		})
 	}
 	set, remove, err := r.vars.changes()
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 		if errors.As(err, &corrupt) && corrupt.Code == events.CodeStateCorrupt {
 			e.Code, e.Msg = corrupt.Code, "the tool ran without its context variables: "+corrupt.Msg
 		}
-		return Result{}, e
+		return Result{}, Returned(e)
 	}
 	return Result{Value: value, Set: set, Remove: remove}, nil
 }
@@ -123,11 +123,11 @@ func (f *function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out
 			return
 		}
 		text := fmt.Sprint(value)
-		err = &events.Error{
+		err = Unknown(&events.Error{
 			Code: events.CodeToolError, Op: operation(call),
 			Msg: "panic: " + strings.ToValidUTF8(text[:min(len(text), maxPanicText)], ""),
 			Err: &PanicError{Value: value, Stack: debug.Stack()},
-		}
+		})
 	}()
 	return f.call(ctx, in)
 }

@@ -41,6 +41,7 @@ func (s *suite) keepsDelay() {
 func (s *suite) fails() {
 	_, err := s.invoke("fail", `{}`)
 	s.failed(err, "it broke", events.CodeToolError)
+	require.Empty(s, tools.EffectState(err), "the tool reports its failure")
 }
 
 func (s *suite) failsOnce() {
@@ -81,4 +82,5 @@ func (s *suite) knowsCrash() {
 	_, args := s.note(map[string]any{})
 	_, err := s.invoke("crash", args)
 	s.failed(err, "", events.CodeToolError)
+	require.Equal(s, events.EffectInDoubt, s.do(s.Context(), s.call("crash", args), 1, patience).EffectState)
 }

@@ -96,6 +96,7 @@ func (s *suite) boundsResults() {
 func (s *suite) refusesGarbage() {
 	_, err := s.invoke("garbage", `{}`)
 	s.failed(err, "", events.CodeToolError)
+	require.NotEmpty(s, tools.EffectState(err), "it may have had its effect")
 	s.works()
 }
 
@@ -114,12 +115,14 @@ func (s *suite) takesMarks() {
 func (s *suite) namesNaN() {
 	_, err := s.invoke("nan", `{}`)
 	s.failed(err, "NaN", events.CodeToolError)
+	require.Equal(s, events.EffectHappened, tools.EffectState(err))
 	s.works()
 }
 
 func (s *suite) namesHuge() {
 	_, err := s.invoke("huge", `{}`)
 	s.failed(err, "number", events.CodeToolError)
+	require.Equal(s, events.EffectHappened, tools.EffectState(err))
 	s.works()
 }
 

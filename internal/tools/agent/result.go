@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/agentjson"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // isBlank reports whether a model has answered, and with nothing.
@@ -23,6 +24,9 @@ func isBlank(a Answer) bool {
 func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMessage, error) {
 	fail := func(code events.Code, msg string) (json.RawMessage, error) {
 		return nil, &events.Error{Code: code, Op: op, Msg: msg}
+	}
+	unusable := func(msg string) (json.RawMessage, error) {
+		return nil, tools.Returned(&events.Error{Code: events.CodeToolError, Op: op, Msg: msg})
 	}
 	content, open := a.Content, false
 	if !jsontext.Value(content).IsValid() {
@@ -39,17 +43,17 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	case a.Finish == "error":
 		return fail(events.CodeToolError, "the endpoint reports that the model failed while it answered")
 	case a.Finish == "length":
-		return fail(events.CodeToolError, fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
+		return unusable(fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
 	case agentjson.Incomplete(a.Finish) != "":
-		return fail(events.CodeToolError, "the model's answer is not complete: "+agentjson.Incomplete(a.Finish))
+		return unusable("the model's answer is not complete: "+agentjson.Incomplete(a.Finish))
 	case open:
-		return fail(events.CodeToolError, "the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
+		return unusable("the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
 	case strings.TrimSpace(content) == "":
-		return fail(events.CodeToolError, "the model's answer is empty")
+		return unusable("the model's answer is empty")
 	case output == nil:
 		value, err := json.Marshal(t.client.Redact(content))
 		if err != nil { // a string has a JSON form
-			return fail(events.CodeToolError, "the model's answer has no JSON form")
+			return unusable("the model's answer has no JSON form")
 		}
 		return value, nil
 	case jsontext.Value(content).IsValid():
@@ -59,7 +63,7 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	if err == nil {
 		return t.client.RedactJSON(found.JSON), nil
 	}
-	return fail(events.CodeToolError, "the model's answer is not the JSON that was asked for"+reason(err)+
+	return unusable("the model's answer is not the JSON that was asked for"+reason(err)+
 		": ask it again, for one JSON value that fits the schema and nothing else")
 }
 

@@ -22,9 +22,13 @@ type answer struct {
 	op   string
 }
 
-// fail makes the error of an answer that cannot be used. The endpoint has done its work, or may
-// have: that is never retryable.
+// fail makes the error of an answer that cannot be used. The endpoint may have done its work: that is never retryable.
 func (a *answer) fail(format string, args ...any) error {
+	return tools.Unknown(a.failed(format, args...))
+}
+
+// failed makes the error of a call.
+func (a *answer) failed(format string, args ...any) error {
 	return &events.Error{Code: events.CodeToolError, Op: a.op, Msg: fmt.Sprintf(format, args...)}
 }
 
@@ -50,7 +54,7 @@ func (a *answer) result(ctx context.Context) (json.RawMessage, error) {
 func (a *answer) value(data []byte, contentType string) (json.RawMessage, error) {
 	value, why := target.Answer(data, contentType)
 	if why != "" {
-		return nil, a.fail("the answer (%d bytes) cannot be used: %s", len(data), a.tool.client.Clean(why))
+		return nil, tools.Returned(a.failed("the answer (%d bytes) cannot be used: %s", len(data), a.tool.client.Clean(why)))
 	}
 	return a.tool.client.RedactJSON(value), nil
 }

@@ -90,7 +90,7 @@ func (a *answer) failure(data []byte) error {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(data, &event) != nil || event.Message == "" {
-		return a.fail("the endpoint failed without a message")
+		return a.failed("the endpoint failed without a message")
 	}
 	err := &events.Error{Code: target.CodeOf(event.Code), Op: a.op, Msg: a.tool.client.Clean(event.Message)}
 	if event.Code == target.CodeRetryable {

@@ -72,10 +72,10 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	}
 	out, err := read(r, u.structured())
 	if err != nil {
-		return tools.Result{}, failf(events.CodeToolError, op, "its result has no JSON form: %v", err)
+		return tools.Result{}, tools.Returned(failf(events.CodeToolError, op, "its result has no JSON form: %v", err))
 	}
 	if most := t.server.o.MaxResult; len(out) > most {
-		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
+		return tools.Result{}, tools.Returned(failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most))
 	}
 	var violations []model.Violation
 	if pin.output != nil {
@@ -85,9 +85,9 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	}
 	switch {
 	case err != nil:
-		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + excerpt.Line(err.Error(), maxText), Err: err}
+		return tools.Result{}, tools.Returned(&events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + excerpt.Line(err.Error(), maxText), Err: err})
 	case len(violations) > 0:
-		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations))
+		return tools.Result{}, tools.Returned(failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations)))
 	}
 	return tools.Result{Value: u.link.secrets().JSON(out), Skill: u.redact(skillOf(r))}, nil
 }

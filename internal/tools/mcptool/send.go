@@ -117,7 +117,7 @@ func (t *Tool) explain(one *session, u *activeCall, err error) error {
 	}
 	if e := protocolError(err); e != nil {
 		if e.Code == codeUnreadable && one.unreadableReason() != "" {
-			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unreadableReason(), outbound.Unknown)
+			return tools.Unknown(failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unreadableReason(), outbound.Unknown))
 		}
 		if unknownSession([]byte(e.Message)) {
 			u.set(&u.stale)
@@ -130,7 +130,7 @@ func (t *Tool) explain(one *session, u *activeCall, err error) error {
 	if one.link.tooLarge() {
 		code = events.CodeTooLarge
 	}
-	failed := failf(code, u.op, "the session with MCP server %s failed: %s; %s", t.server.to.Name, why, outbound.Unknown)
+	failed := tools.Unknown(failf(code, u.op, "the session with MCP server %s failed: %s; %s", t.server.to.Name, why, outbound.Unknown))
 	t.server.failed(failed, freeDeaths)
 	return failed
 }

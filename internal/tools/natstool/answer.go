@@ -56,17 +56,17 @@ func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
 	}
 	size := len(m.Data)
 	if size > c.tool.o.MaxAnswer {
-		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
+		return tools.Result{}, tools.Returned(failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer)))
 	}
 	value, why := target.Answer(m.Data, cmp.Or(header(m.Header, "Content-Type"), "application/json"))
 	if why != "" {
-		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer (%d bytes) cannot be used: %s", size, why))
+		return tools.Result{}, tools.Returned(failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer (%d bytes) cannot be used: %s", size, why)))
 	}
 	if value == nil {
 		value = json.RawMessage("null")
 	}
 	value, err := c.conform(value)
-	return tools.Result{Value: value}, err
+	return tools.Result{Value: value}, tools.Returned(err)
 }
 
 // conform returns an answer in the form of the output schema of the service.

@@ -129,8 +129,8 @@ func (c *conversation) wait() (tools.Result, error) {
 		case m := <-c.answer:
 			return c.finish(m)
 		case <-c.gone:
-			return tools.Result{}, failure(c.op, events.CodeToolError,
-				"the connection was closed after the request was sent: the call may or may not have happened")
+			return tools.Result{}, tools.Unknown(failure(c.op, events.CodeToolError,
+				"the connection was closed after the request was sent: the call may or may not have happened"))
 		case <-c.ctx.Done():
 			select {
 			case m := <-c.answer: // came with the end

@@ -22,7 +22,8 @@ type failure struct {
 	Type      string `json:"type"`
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
-	Replace   bool   `json:"replace"` // the process must not be used again
+	Returned  bool   `json:"returned"` // the function has returned a value that cannot be used
+	Replace   bool   `json:"replace"`  // the process must not be used again
 }
 
 // toError turns the failure of a call into an error. Codes that neither the host script
@@ -40,8 +41,11 @@ func (f *failure) toError(op string, sent map[events.Code]bool) error {
 		code = events.CodeTimeout
 	}
 	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
-	if f.Retryable {
+	switch {
+	case f.Retryable:
 		return tools.Retryable(err)
+	case f.Returned:
+		return tools.Returned(err)
 	}
 	return err
 }

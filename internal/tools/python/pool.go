@@ -235,7 +235,7 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	}
 	result, err := r.result()
 	if err != nil {
-		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used", Err: err}
+		return tools.Result{}, tools.Returned(&events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used", Err: err})
 	}
 	return result, nil
 }

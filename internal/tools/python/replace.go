@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/process"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // When and how a child is replaced. A method of the child decides:
@@ -221,7 +222,7 @@ func (c *child) failCalls(state *os.ProcessState, lastLine string) {
 		case p.begun && !p.overdue && c.evicted:
 			ends[id] = p.cutOff(how)
 		case p.begun:
-			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
+			ends[id] = tools.Unknown(toolError(p.op, "the Python process died (%s) while %s was running", how, p.function))
 		case p.startErr != nil:
 			ends[id] = p.startErr
 		default: // another process may still run it

@@ -264,19 +264,24 @@ class Host:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     def _succeed(self, request, value, tracked):
-        reply = {"id": request["id"], "value": encode.tree(value)}
-        if tracked is not None:
-            reply["set"], reply["remove"] = tracked.changes()
-        body = frames.dumps(reply)
+        try:
+            reply = {"id": request["id"], "value": encode.tree(value)}
+            if tracked is not None:
+                reply["set"], reply["remove"] = tracked.changes()
+            body = frames.dumps(reply)
+        except Exception as error:
+            self._fail(request, error, returned=True)
+            return
         if len(body) > self._max_frame:
-            self._answer(request, {"code": "too_large", "type": "TooLarge", "message":
+            self._answer(request, {"code": "too_large", "type": "TooLarge", "returned": True, "message":
                          "the result takes %d bytes, over the limit of %d; store it and return a reference"
                          % (len(body), self._max_frame)})
             return
         self._end(request, body)
 
-    def _fail(self, request, error):
+    def _fail(self, request, error, returned=False):
         failure = classify(error)
+        failure["returned"] = returned
         if failure["code"] not in ("bad_args", "user_error") and not isinstance(error, QUIET) \
                 and not (isinstance(error, operations.UIToolError) and error.quiet):
             report(error)
