@@ -13,8 +13,10 @@ import (
 
 // Retry asks for a new turn that runs a program again which has failed or was cancelled, see [Client.Retry].
 type Retry struct {
-	TurnID        // of the turn to retry
-	Key    string // turn key of the retry. Defaults to the key of the turn and "~retry1"; see Client.Retry
+	TurnID // of the turn to retry
+	// Key is the turn key of the retry. Defaults to the key of the turn and "~retry1"; see Client.Retry. Two retries of one turn under
+	// different keys are two turns: both run the calls that have not finished.
+	Key string
 	// Rerun are calls of the program that run again although their effect may have happened, by their ids in it:
 	// "1", "fan[0]". A retry with such a call that is not named is refused, and its response names the calls.
 	Rerun            []string
@@ -33,7 +35,7 @@ type Retried struct {
 // for the retry with [Client.Await], by the TurnID that Retry returns.
 //
 // A retry that is made again, also by another client, is the same turn: its key is the key of the turn and "~retry1", or
-// "~retry2" and so on where earlier retries were refused before they ran anything. A retry that has failed is retried by its own key.
+// "~retry2" and so on where earlier retries were refused or cancelled before they ran anything. A retry that has failed is retried by its own key.
 //
 // It fails with an [events.Error] with code bad_args if the turn cannot be retried: it has no records, has not ended, has succeeded, or is one
 // call and not a program. The worker checks the rest, and the response of the retry then has the reason. Retry needs a running worker.
@@ -87,7 +89,7 @@ func (c *Client) past(ctx context.Context, id TurnID) (*retry.Past, error) {
 			return nil, err
 		}
 		for _, r := range page.Records {
-			if (r.Kind == events.KindToolCall || r.Kind == events.KindToolResponse) && retry.IsOf(r.Event, plain) {
+			if (r.Kind == events.KindToolCall || r.Kind == events.KindToolResponse || r.Kind == events.RecordProgram) && retry.IsOf(r.Event, plain) {
 				records = append(records, retry.Record{Kind: r.Kind, Seq: r.Sequence, Event: r.Event})
 			}
 		}

@@ -211,8 +211,11 @@ func (h *Handlers) keyChoice(t *turn, runs bool) (idempotency.KeyChoice, error) 
 }
 
 // runsOnReuse reports whether the workflow of t runs reused keys. A turn that is rejected for its age
-// or its deliveries has not been resolved.
+// or its deliveries has not been resolved. A second retry under one key is never run: it would run the same calls.
 func (h *Handlers) runsOnReuse(t *turn) bool {
+	if t.ResumeOf != "" {
+		return false
+	}
 	b := t.Binding
 	if b == nil {
 		b, _ = resolve(h.Bindings(), t) // nil if unknown here: a stored decision is followed

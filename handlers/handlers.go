@@ -111,6 +111,7 @@ type Handlers struct {
 	catalog        atomic.Pointer[program.Catalog] // of the binding set that turns were run with last, nil before a program
 	shares         store.Shares
 	waiting        *budget.Budget
+	retries        *budget.Budget     // turns that are read to be retried
 	erased         *budget.Budget     // messages of which it is not known whether they are secret
 	pendingResults atomic.Int64       // results that are not stored and whose lease is lost
 	clock          *serverclock.Clock // measures the ages of messages
@@ -121,7 +122,7 @@ type Handlers struct {
 // New returns handlers.
 func New(c Config) *Handlers {
 	h := &Handlers{
-		Config: c, waiting: budget.New(0), erased: budget.New(erasures),
+		Config: c, waiting: budget.New(0), erased: budget.New(erasures), retries: budget.New(retryReads),
 		missed:       recent.New[string](missedQuestions, missedFor),
 		cancelCopies: recent.New[string](cancelledKeys, cancelledFor),
 	}

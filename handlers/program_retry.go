@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/retry"
 	"github.com/oneturn/oneturn/internal/store"
@@ -23,10 +23,53 @@ import (
 
 // retryPlan is what a retry runs.
 type retryPlan struct {
-	turn    *idempotency.Turn // that it retries
-	past    *retry.Past
-	program *flow.Program // nil if that turn has stored none: then the program is made as in any turn
-	copies  *retry.Copies
+	*program.Retry
+
+	turn *idempotency.Turn // that it retries
+	past *retry.Past
+}
+
+// Before a retry is claimed, the turn that it retries is read with the results of its calls. These take memory, and the message that
+// causes it is small, so that each process reads a limited number of turns at the same time, and each tenant has a share of them.
+
+// retryReads is how many turns to retry a process reads at the same time. Each has at most maxCarried bytes of arguments and results.
+const retryReads = 8
+
+// retryDelay is the first delay of a retry that has to wait for a place.
+const retryDelay = 100 * time.Millisecond
+
+// errManyRetries is why the message of a retry that cannot wait becomes a dead letter.
+var errManyRetries = errors.New("the tenant has as many retries that are read, and as many waiting messages, as allowed: publish it again later (turnctl dead redrive)")
+
+// requeueRetry takes a place for a turn that is a retry until [Handlers.freeRetry], or requeues its message. If that is not possible, it
+// becomes a dead letter, unless a worker has claimed the turn: such a turn is continued.
+func (h *Handlers) requeueRetry(t *turn) (inbound.Disposition, bool) {
+	if t.ResumeOf == "" {
+		return inbound.Disposition{}, false
+	}
+	if t.reads = h.retries.Take(t.Key.App); t.reads {
+		return inbound.Disposition{}, false
+	}
+	switch claimed, err := h.claimedBefore(t); {
+	case err != nil:
+		return h.claimFailed(t, err), true
+	case claimed:
+		return inbound.Disposition{}, false
+	}
+	const part = 4
+	t.m.mayHold = t.keys()
+	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, retryDelay), longestNak)); requeued {
+		return d, true
+	}
+	return h.deadUnclaimed(t, errManyRetries), true
+}
+
+// freeRetry releases the place of a retry.
+func (h *Handlers) freeRetry(t *turn) {
+	if t.reads {
+		t.reads = false
+		h.retries.Free(t.Key.App)
+	}
 }
 
 // prepareRetry is prepare for a retry: the turn that it retries has the binding and the arguments, and must allow it.
@@ -53,7 +96,7 @@ func (h *Handlers) planRetry(t *turn, wait *time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := plan.past.Check(); err != nil {
+	if err := plan.past.Check(t.ResumeOf); err != nil {
 		return err
 	}
 	claim := plan.past.Claim
@@ -61,16 +104,11 @@ func (h *Handlers) planRetry(t *turn, wait *time.Duration) error {
 		return &events.Error{Code: events.CodeBadArgs, Op: "retry", Msg: fmt.Sprintf("turn %q is of workflow %q, not of %q: name the workflow of the turn to retry", t.ResumeOf, claim.WorkflowName, t.Workflow)}
 	}
 	t.Agent, t.UserID, t.TurnSequence, t.Depth = claim.Agent, claim.UserID, claim.TurnSequence, max(t.Depth, claim.Depth)
-	set := h.Bindings()
-	t.Binding = set.Bound(claim.WorkflowName, claim.Agent, claim.ToolName)
-	switch {
-	case t.Binding == nil && set.WorkflowDigest(claim.WorkflowName) == "":
-		_, err := set.ResolvePlan(claim.WorkflowName, claim.Agent)
-		t.reject = reject(events.CodeNoBinding, err)
-		*wait = h.unknownWorkflowDelay(t)
-		return &events.Error{Code: events.CodeNoBinding, Op: "retry", Msg: t.reject.content}
-	case t.Binding == nil, t.Binding.Program == nil:
-		return &events.Error{Code: events.CodeUnknownTool, Op: "retry", Msg: fmt.Sprintf("tool %q of the turn to retry runs no programs (any more): send its work as a new turn", claim.ToolName)}
+	if t.Binding, err = program.RetryBinding(h.Bindings(), claim); err != nil {
+		if events.CodeOf(err) == events.CodeNoBinding {
+			*wait = h.unknownWorkflowDelay(t)
+		}
+		return err
 	}
 	if err := h.findTool(t); err != nil {
 		return err
@@ -84,22 +122,14 @@ func (h *Handlers) planRetry(t *turn, wait *time.Duration) error {
 
 // readPast reads the turn to retry from the journal.
 func (h *Handlers) readPast(t *turn) (*retryPlan, error) {
-	key := subjects.TurnKey(t.App, t.Chat, t.Run, t.ResumeOf)
-	held, err := h.Journal.Load(t.m.Held, key)
+	held, err := h.Journal.Load(t.m.Held, subjects.TurnKey(t.App, t.Chat, t.Run, t.ResumeOf))
 	if err != nil {
 		return nil, fmt.Errorf("read the turn to retry: %w", err)
 	}
-	if held.Oversized() {
-		return nil, &events.Error{Code: events.CodeTooLarge, Op: "retry", Msg: fmt.Sprintf("turn %q has more records than one read returns: it cannot be retried", t.ResumeOf)}
-	}
-	records, err := retry.RecordsOf(held)
-	if err != nil {
-		return nil, err
-	}
-	past, err := retry.Read(records, func(call, kind string, stored any) (any, error) {
+	past, err := retry.FromTurn(held, func(key subjects.Key, kind string, stored any) (any, error) {
 		reading, done := store.Context(t.m.Held, t.m.tools)
 		defer done()
-		value, err := h.Blobs.Value(reading, key.WithCall(subjects.CallOf(call)), kind, stored)
+		value, err := h.Blobs.Value(reading, key, kind, stored)
 		if errors.Is(err, store.ErrBlobGone) {
 			return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a stored value of the turn to retry is gone or damaged", Err: err}
 		}
@@ -108,7 +138,7 @@ func (h *Handlers) readPast(t *turn) (*retryPlan, error) {
 	return &retryPlan{turn: held, past: past}, err
 }
 
-// planCalls compiles the program of the turn to retry with the manifests of this worker, and takes over the ends of its calls.
+// planCalls takes over the arguments of the turn to retry, and decides which of its calls run.
 func (h *Handlers) planCalls(t *turn, plan *retryPlan) error {
 	args, err := plan.past.Arguments()
 	if err != nil {
@@ -120,75 +150,10 @@ func (h *Handlers) planCalls(t *turn, plan *retryPlan) error {
 	if t.argsJSON, err = events.Canonicalize(t.args, 0); err != nil {
 		return &events.Error{Code: events.CodeTooLarge, Op: "retry", Msg: "the arguments of the turn to retry cannot be stored again", Err: err}
 	}
-	c := h.compiler(t)
-	compiled, ask, err := c.Compile(t.args)
-	if err != nil {
-		return err
-	}
-	before := plan.past.Program()
-	if before == nil { // nothing was called
-		return plan.past.Outline(nil).Consent(t.Rerun)
-	}
-	if ask != nil {
-		reply, err := plan.past.PlannerReply()
-		if err != nil {
-			return err
-		}
-		if compiled = before; reply != nil {
-			if compiled, err = c.Planner(ask).Compile(events.JSONOf(reply)); err != nil {
-				return err
-			}
-		}
-	}
-	if !compiled.SameSteps(before) {
-		return &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: "with the manifests of today the program has other steps, so its results cannot be kept: send it again as a new turn"}
-	}
-	outline := plan.past.Outline(func(name string) events.Effect {
-		tool, _ := c.Tools.Find(name)
-		return tool.Effect
-	})
-	if err := outline.Consent(t.Rerun); err != nil {
-		return err
-	}
-	if plan.copies, err = plan.past.Copies(outline); err != nil {
-		return err
-	}
-	plan.program = compiled
-	if err := h.checkOutputs(t, plan, compiled, c.Tools, ""); err != nil {
+	if plan.Retry, err = h.compiler(t).Retry(plan.past, t.args, t.Rerun); err != nil {
 		return err
 	}
 	return h.mergeSteps(t, plan)
-}
-
-// checkOutputs checks the outputs that are kept against the schemas that their tools declare today, of nested programs as well.
-func (h *Handlers) checkOutputs(t *turn, plan *retryPlan, of *flow.Program, tools *program.Tools, prefix string) error {
-	for _, call := range of.Calls() {
-		b, id := tools.Binding(call.Tool), prefix+call.ID
-		copied := plan.copies.Call(id)
-		switch {
-		case b == nil:
-		case copied != nil && copied.Success && b.Output != nil && b.Program == nil:
-			_, violations, err := b.Output.ConformJSON(events.JSONOf(copied.Output))
-			if err == nil && len(violations) > 0 {
-				err = errors.New(model.Reason(violations))
-			}
-			if err != nil {
-				return &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: fmt.Sprintf(
-					"the result of call %s does not fit the output schema that tool %s has now, so it cannot be kept: %s. Send the program again as a new turn", id, call.Tool, err)}
-			}
-		case copied == nil && b.Program != nil:
-			nested, err := plan.copies.Program(id + "#")
-			if err != nil {
-				return &events.Error{Code: events.CodeStateCorrupt, Op: "retry", Msg: "a program of the turn to retry cannot be read", Err: err}
-			}
-			if nested != nil {
-				if err := h.checkOutputs(t, plan, nested, h.catalogOf(h.Bindings()).Tools(b, t.Agent), id+"#"); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // mergeSteps merges the context changes of the calls whose ends are kept, unless they are merged.
@@ -222,8 +187,8 @@ func (p *programRun) ranBefore() (*flow.Program, error) {
 			return nil, err
 		}
 	}
-	p.copies = p.turn.retry.copies
-	return p.turn.retry.program, nil
+	p.copies = p.turn.retry.Copies
+	return p.turn.retry.Program, nil
 }
 
 // storeCopies adds to the event of a program what a retry keeps of it: to the one of the turn, for all its programs.

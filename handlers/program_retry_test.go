@@ -172,7 +172,7 @@ func TestRetryOfACallWhoseEffectMayHaveHappenedNeedsConsent(t *testing.T) {
 	require.Contains(t, refused.Content, "may or may not have happened")
 	require.Equal(t, []string{"#0", "#1"}, k.enteredCalls())
 
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retryAs(4, "again", "turn", "1")).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retryAs(4, "again", "1")).Do)
 	require.True(t, k.responseOf("again").Success)
 	require.Equal(t, []string{"#0", "#1", "again#1"}, k.enteredCalls())
 }
@@ -212,7 +212,7 @@ func TestRetryOfACallWhoseToolHasReturnedNeedsConsent(t *testing.T) {
 			require.Equal(t, events.CodeBadArgs, refused.Code)
 			require.Contains(t, refused.Content, "call 1 of tool "+c.tool+" ("+string(c.code)+", unsafe) has happened, though its result was not used")
 			require.Equal(t, []string{"#0", "#1"}, k.enteredCalls())
-			m := k.retryAs(3, "again", "turn", "1")
+			m := k.retryAs(3, "again", "1")
 			require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 			require.True(t, k.responseOf("again").Success, k.responseOf("again").Content)
 			require.Equal(t, []string{"#0", "#1", "again#1"}, k.enteredCalls())
@@ -230,12 +230,12 @@ func (k *programKit) stepResponse(step string) *events.ToolResponse {
 	return response
 }
 
-// retryAs is a delivery of a retry of a turn under a key.
-func (k *programKit) retryAs(seq uint64, key, of string, rerun ...string) *inbound.Message {
+// retryAs is a delivery of a retry of the turn under a key.
+func (k *programKit) retryAs(seq uint64, key string, rerun ...string) *inbound.Message {
 	k.t.Helper()
-	body, err := events.EncodeTurn(events.NewRetry(events.TurnID{App: "app", Chat: "chat", Turn: key}, "WF", of, rerun), time.Now())
+	body, err := events.EncodeTurn(events.NewRetry(events.TurnID{App: "app", Chat: "chat", Turn: key}, "WF", "turn", rerun), time.Now())
 	require.NoError(k.t, err)
-	m := k.retry(seq, 1, of)
+	m := k.retry(seq, 1, "turn")
 	m.Data = body
 	return m
 }
@@ -264,7 +264,7 @@ func TestRetryIsRefusedWithTheReason(t *testing.T) {
 
 	broken = false
 	k.Bindings = k.changed(t, "output: {type: object, properties: {id: {type: string}}}", "output: {type: object, required: [id], properties: {id: {type: integer}}}")
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retryAs(6, "later", "turn")).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retryAs(6, "later")).Do)
 	r = k.responseOf("later")
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	require.Contains(t, r.Content, "the result of call 0 does not fit the output schema that tool one has now")

@@ -70,6 +70,7 @@ type turn struct {
 	newest          newest           // record of it that this worker knows of, if its tool is a program
 	retry           *retryPlan       // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
 	origin          *chatMessage     // the message that has made it, if this worker handles that message; nil otherwise
+	reads           bool             // it has a place in the budget of retries
 	// undecided is why it is not known whether the turn may run
 	undecided error
 }
@@ -122,6 +123,10 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	case t.reject != nil: // it could not be decoded
 	default: // 3. to 5.
+		if d, requeued := h.requeueRetry(t); requeued {
+			return d
+		}
+		defer h.freeRetry(t)
 		wait := h.prepare(t)
 		if t.undecided != nil {
 			return h.redeliverTurn(t, "the turn to retry cannot be read", t.undecided)
@@ -148,6 +153,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	}
 	t.Hit(failpoint.BeforeClaim)
 	decision, err := h.claimKey(ctx, t)
+	h.freeRetry(t)
 	h.returnRoom(t, decision, err)
 	if err != nil {
 		return h.claimFailed(t, err)

@@ -114,24 +114,28 @@ func (a *app) checkPlan(ctx context.Context, cfg *planSettings, of turnOfPlan, f
 	if of.agent == "" {
 		of.agent = b.Agent
 	}
-	var describe program.Describe
-	if cfg.Live {
-		box := a.newBox(cfg.Workflows, &cfg.toolSettings, set.StepTools(b, of.agent))
-		defer box.close()
-		ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
-		defer cancel()
-		describe = func(b *bindings.Binding) (tools.Description, bool) {
-			if !canDescribe(b) {
-				return tools.Description{}, false
-			}
-			l := box.describe(ctx, b)
-			if !l.Reached {
-				fmt.Fprintf(a.stderr, "tool %s is not described: %s\n", id(b.Tool), clean(l.Error, longestText))
-			}
-			return tools.Description{Input: l.Input, Output: l.Output, Effect: l.Effect}, l.Reached
-		}
+	if !cfg.Live {
+		return program.Check(program.NewCompiler(set, b, of.agent, 1, nil), data), nil
 	}
-	return program.Check(program.NewCompiler(set, b, of.agent, 1, describe), data), nil
+	box := a.newBox(cfg.Workflows, &cfg.toolSettings, set.StepTools(b, of.agent))
+	defer box.close()
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	return program.Check(program.NewCompiler(set, b, of.agent, 1, a.describe(ctx, box)), data), nil
+}
+
+// describe asks the tools of a box what they report of themselves.
+func (a *app) describe(ctx context.Context, box *box) program.Describe {
+	return func(b *bindings.Binding) (tools.Description, bool) {
+		if !canDescribe(b) {
+			return tools.Description{}, false
+		}
+		l := box.describe(ctx, b)
+		if !l.Reached {
+			fmt.Fprintf(a.stderr, "tool %s is not described: %s\n", id(b.Tool), clean(l.Error, longestText))
+		}
+		return tools.Description{Input: l.Input, Output: l.Output, Effect: l.Effect}, l.Reached
+	}
 }
 
 // planData reads the data of a turn, or takes it from the whole event of one, which names a workflow and an agent.

@@ -11,18 +11,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/pause"
+	"github.com/oneturn/oneturn/internal/program"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/retry"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // Retry reads the journal as a worker does (internal/retry), and publishes the retry only if a worker would run it, as far as
-// that is known without manifests. retry_report.go has the output.
+// that is known: with --workflows by the check that a worker makes (internal/program). retry_report.go has the output.
+
+// retryConfig configures turnctl retry.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type retryConfig struct {
+	config.Turnctl
+
+	Workflows string `flag:"workflows" help:"Folder of the workflow manifests: checks, as a worker does, whether the results can be kept. Without it only the worker checks that."`
+	Python    string `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for --workflows, as for the worker."`
+	Live      bool   `flag:"live" default:"false" help:"Ask services and servers for the schemas that the manifests lack, for --workflows."`
+}
 
 // retrySettings name a turn and how it is retried.
 type retrySettings struct {
@@ -30,10 +44,12 @@ type retrySettings struct {
 	key    string
 	rerun  []string
 	dryRun bool
+	// compiler returns the compiler of the turn's tool with the manifests of a folder, and ends what it has started; nil without a folder.
+	compiler func(ctx context.Context, claim *events.ToolCall) (c *program.Compiler, done func(), err error)
 }
 
 func (a *app) retry() *cobra.Command {
-	var cfg config.Turnctl
+	var cfg retryConfig
 	var want retrySettings
 	c := a.command(&cobra.Command{
 		Use:   "retry CHAT TURN",
@@ -45,11 +61,15 @@ orchestrate; it must have failed or been cancelled.
 
 The new turn has the key of the turn and "~retry1", of a retry the next number, so a retry that is given
 twice, or by two people, is one turn. A retry that a worker refused keeps its key: given again, the
-command takes the next number. --as sets another key, which no turn has yet.
+command takes the next number. --as sets another key, which no turn has yet. Two retries of one turn under
+different keys are two turns: both run the calls that have not finished.
 
 A call whose effect may have happened runs again only if --rerun names it, unless its tool is idempotent
 or has no effect: its worker or its process died, it was cancelled or timed out, or its tool returned and
 its result was not used. Find out first whether it has happened. --dry-run lists what would be copied and what would run, and publishes nothing.
+
+With --workflows, the program and the results that are kept are first checked with these manifests, as a
+worker does, also for --dry-run; nothing is published that a worker would refuse.
 
 Exit code: 0 the retry is published, or was before; 1 it is refused, or calls need --rerun.`,
 		Example: `  turnctl retry chat-42 turn-7 --dry-run
@@ -60,11 +80,14 @@ Exit code: 0 the retry is published, or was before; 1 it is refused, or calls ne
 		if want.turn.Chat == "" || want.turn.Turn == "" {
 			return cli.Usagef("retry: chat %q and turn %q: neither may be empty", want.turn.Chat, want.turn.Turn)
 		}
-		s, err := a.connect(&cfg)
+		s, err := a.connect(&cfg.Turnctl)
 		if err != nil {
 			return err
 		}
 		defer s.close()
+		if want.compiler = a.retryCompiler(&cfg); cfg.Workflows == "" {
+			want.compiler = nil
+		}
 		out, err := s.retry(ctx, &want)
 		if err != nil {
 			return err
@@ -73,7 +96,7 @@ Exit code: 0 the retry is published, or was before; 1 it is refused, or calls ne
 	})
 	c.Flags().StringVar(&want.turn.App, "app", events.DefaultApp, "tenant of the turn")
 	c.Flags().StringVar(&want.turn.Run, "run", "", "run id of the turn, if its producer sends one")
-	c.Flags().StringVar(&want.key, "as", "", "turn key of the retry (default: the key of the turn and ~retry1)")
+	c.Flags().StringVar(&want.key, "as", "", "turn key of the retry (default: the key of the turn and ~retry1); a retry under another key runs the open calls once more")
 	c.Flags().StringSliceVar(&want.rerun, "rerun", nil, "calls that run again although their effect may have happened")
 	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "list what would be copied and what would run")
 	return c
@@ -100,30 +123,95 @@ func (s *server) retry(ctx context.Context, want *retrySettings) (*retryReport, 
 	if err != nil {
 		return nil, fmt.Errorf("retry: %s", clean(messageOf(err), longestText))
 	}
-	outline := past.Outline(nil)
 	r := &retryReport{
 		DryRun: want.dryRun, App: id.App, Chat: id.Chat, Run: id.Run, Turn: of.Turn, Retry: id.Turn, Workflow: past.Claim.WorkflowName,
-		Planned: past.Program() != nil, Calls: outline.Calls, NeedsRerun: []string{},
+		Planned: past.Program() != nil, NeedsRerun: []string{}, Existed: existed,
 	}
-	refused := outline.Known(want.rerun)
-	switch {
-	case existed:
-		r.Existed = true
+	if existed {
+		r.Calls = past.Outline(nil).Calls
 		return r, s.readRetry(ctx, r, id)
-	case refused != nil: // --rerun has what the program lacks, or what cannot run again
-		return nil, cli.Usagef("retry: %s", messageOf(refused))
-	case !outline.Covers(want.rerun):
-		r.NeedsRerun, r.State = outline.Uncertain(), retryNeedsRerun
-		return r, nil
-	case want.dryRun:
-		r.State = retryPossible
-		return r, nil
 	}
-	if r.Message, err = s.publishRetry(ctx, events.NewRetry(id, r.Workflow, of.Turn, outline.Uncertain()), cmp.Or(pool, subjects.DefaultPool)); err != nil {
+	rerun, err := r.decide(ctx, past, want)
+	if err != nil || r.State != "" {
+		return r, err
+	}
+	if r.Message, err = s.publishRetry(ctx, events.NewRetry(id, r.Workflow, of.Turn, rerun), cmp.Or(pool, subjects.DefaultPool)); err != nil {
 		return nil, err
 	}
 	r.State = retryPublished
 	return r, s.awaitRetry(ctx, r, id)
+}
+
+// decide sets the state of a retry that is not published, and returns the calls that it is to name if it is.
+func (r *retryReport) decide(ctx context.Context, past *retry.Past, want *retrySettings) (rerun []string, err error) {
+	outline := past.Outline(nil)
+	var compiler *program.Compiler
+	if r.Checked = want.compiler != nil; r.Checked {
+		c, done, err := want.compiler(ctx, past.Claim)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		compiler, outline = c, c.RetryOutline(past)
+	}
+	r.Calls = outline.Calls
+	if err := outline.Known(want.rerun); err != nil { // --rerun has what the program lacks, or what cannot run again
+		return nil, cli.Usagef("retry: %s", messageOf(err))
+	}
+	if !outline.Covers(want.rerun) {
+		r.NeedsRerun, r.State = outline.Uncertain(), retryNeedsRerun
+		return nil, nil
+	}
+	refused, err := checkRetry(compiler, past, want.rerun)
+	switch {
+	case err != nil:
+		return nil, err
+	case refused != nil:
+		r.State, r.Code, r.Content = retryRefused, events.CodeOf(refused), messageOf(refused)
+	case want.dryRun:
+		r.State = retryPossible
+	}
+	return outline.Uncertain(), nil
+}
+
+// retryCompiler returns the function that finds the compiler of a turn's tool with the manifests of a folder.
+func (a *app) retryCompiler(cfg *retryConfig) func(context.Context, *events.ToolCall) (*program.Compiler, func(), error) {
+	return func(ctx context.Context, claim *events.ToolCall) (*program.Compiler, func(), error) {
+		set, err := inspect(ctx, "retry", cfg.Workflows, cfg.Python, bindings.VariableSources{})
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := program.RetryBinding(set, claim)
+		if err != nil {
+			return nil, nil, cli.Usagef("retry: %s", clean(messageOf(err), longestText))
+		}
+		depth := max(1, claim.Depth+1)
+		if !cfg.Live {
+			return program.NewCompiler(set, b, claim.Agent, depth, nil), func() {}, nil
+		}
+		box := a.newBox(cfg.Workflows, &toolSettings{NATS: cfg.NATS, Output: cfg.Output, Python: cfg.Python}, set.StepTools(b, claim.Agent))
+		ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+		done := func() {
+			cancel()
+			box.close()
+		}
+		return program.NewCompiler(set, b, claim.Agent, depth, a.describe(ctx, box)), done, nil
+	}
+}
+
+// checkRetry returns why a worker would refuse a retry with the manifests of the compiler, nil if it would not or there is none.
+func checkRetry(c *program.Compiler, past *retry.Past, rerun []string) (refused, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	args, err := past.Arguments()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = c.Retry(past, args, rerun); events.CodeOf(err) != "" {
+		return err, nil
+	}
+	return nil, err
 }
 
 // missingProgram is the error for a turn without records. If the id identifies a step, it names the turn of the step.
@@ -139,27 +227,39 @@ func (s *server) missingProgram(ctx context.Context, id events.TurnID, read func
 			return cli.Usagef("retry: %s is a step: give the turn: %s", clean(id.Turn, maxCallID), argument(call))
 		}
 	}
+	if _, qualified := events.Unqualified(id.Turn); qualified {
+		return s.missingQualified(ctx, id)
+	}
 	return s.missing(ctx, keyOfTurn(id), id)
+}
+
+// missingQualified is the error for an id without records that may be the tool_call_id of a turn with a run id or under a reused key.
+func (s *server) missingQualified(ctx context.Context, id events.TurnID) error {
+	found, err := s.reader.Names(subjects.Token(id.App)).Locate(ctx, query.RefTo(id, id.Turn, ""), query.Claims)
+	if err != nil || len(found) == 0 {
+		return s.missing(ctx, keyOfTurn(id), id)
+	}
+	run, turn, plain := subjects.ParseTurnToken(found[0].Turn)
+	_, hashed, _ := subjects.Untoken(found[0].Turn)
+	switch {
+	case hashed: // of long ids: either
+		return s.missing(ctx, keyOfTurn(id), id)
+	case !plain:
+		return fmt.Errorf("retry: turn %s runs under a reused key (on_key_reuse: run) and cannot be retried: send it again under a new turn key", clean(id.Turn, maxCallID))
+	}
+	return cli.Usagef("retry: %s is the tool_call_id of a turn with a run id: give %s --run %s", clean(id.Turn, maxCallID), argument(turn), argument(run))
 }
 
 // past reads a turn, and the pool of its worker.
 func (s *server) past(ctx context.Context, id events.TurnID) (past *retry.Past, pool string, err error) {
-	key := keyOfTurn(id)
-	turn, err := idempotency.Load(ctx, s.journal, key)
-	switch {
-	case err != nil:
+	turn, err := idempotency.Load(ctx, s.journal, keyOfTurn(id))
+	if err != nil {
 		return nil, "", err
-	case turn.Oversized():
-		return nil, "", errors.New("the turn has more records than one read returns")
 	}
 	if turn.Claim != nil && subjects.CheckPool(turn.Claim.Meta.Pool) == nil {
 		pool = turn.Claim.Meta.Pool
 	}
-	records, err := retry.RecordsOf(turn)
-	if err != nil {
-		return nil, "", err
-	}
-	past, err = retry.Read(records, func(call, kind string, stored any) (any, error) {
+	past, err = retry.FromTurn(turn, func(key subjects.Key, kind string, stored any) (any, error) {
 		if _, isBlob := events.BlobOf(stored); !isBlob {
 			return stored, nil
 		}
@@ -167,7 +267,7 @@ func (s *server) past(ctx context.Context, id events.TurnID) (past *retry.Past, 
 		if err != nil {
 			return nil, err
 		}
-		return blobs.Value(ctx, key.WithCall(subjects.CallOf(call)), kind, stored)
+		return blobs.Value(ctx, key, kind, stored)
 	})
 	return past, pool, err
 }
@@ -219,11 +319,7 @@ func (s *server) readRetry(ctx context.Context, r *retryReport, id events.TurnID
 	if err != nil {
 		return err
 	}
-	records, err := retry.RecordsOf(turn)
-	if err != nil {
-		return err
-	}
-	past, err := retry.Read(records, nil)
+	past, err := retry.FromTurn(turn, nil)
 	if err != nil {
 		return err
 	}

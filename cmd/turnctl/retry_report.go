@@ -38,6 +38,7 @@ type retryReport struct {
 	Success    bool         `json:"success"`           // of a retry that has ended
 	Code       events.Code  `json:"code,omitempty"`    // of a retry that was refused or has ended
 	Content    string       `json:"content,omitempty"` // likewise
+	Checked    bool         `json:"checked"`           // with the manifests of --workflows
 	Planned    bool         `json:"planned"`           // the turn has stored its program; else the retry runs from its beginning
 	Calls      []retry.Call `json:"calls"`             // of the program
 	NeedsRerun []string     `json:"needs_rerun"`       // calls that --rerun has to name
@@ -80,7 +81,11 @@ func (r *retryReport) text(w io.Writer) {
 	table(w, 2, rows, 0, 1)
 	switch r.State {
 	case retryPossible:
-		fmt.Fprintln(w, "nothing was published: without --dry-run this runs, once the worker has checked the kept results")
+		text := "nothing was published: without --dry-run this runs, once the worker has checked the kept results (--workflows checks them here)"
+		if r.Checked {
+			text = "nothing was published: without --dry-run this runs, with these manifests"
+		}
+		fmt.Fprintln(w, text)
 	case retryNeedsRerun:
 		fmt.Fprintf(w, "not published: %s may have had an effect. Find out whether it has happened. If it\nmay happen again: --rerun %s\n",
 			plural.Of(len(r.NeedsRerun), "call"), argument(strings.Join(r.NeedsRerun, ",")))
@@ -89,6 +94,9 @@ func (r *retryReport) text(w io.Writer) {
 	case retryRunning:
 		fmt.Fprintf(w, "a worker has claimed it: %s\n", show)
 	case retryRefused:
+		if r.Message == 0 {
+			fmt.Fprint(w, "not published: with these manifests a worker would refuse it\n  ")
+		}
 		fmt.Fprintf(w, "refused (%s): %s\n", r.Code, clean(r.Content, longestText))
 	case retryEnded:
 		fmt.Fprintf(w, "it has ended (%s): %s\n", outcomeText(r.Success, r.Code), show)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // programServer is a server with a worker that runs plans of the tools find, which has no effect, and charge, which is unsafe.
@@ -23,12 +22,14 @@ type programServer struct {
 	*oneturntest.Server
 
 	client *oneturn.Client
+	dir    string        // of the manifests
 	in     chan struct{} // charge was entered
 
 	mu      sync.Mutex
 	entered []string
-	full    bool // charge fails
-	stuck   bool // charge does not return
+	last    string // tool_call_id of charge
+	full    bool   // charge fails
+	stuck   bool   // charge does not return
 }
 
 const programManifest = `
@@ -45,10 +46,14 @@ type item struct {
 
 func newProgramServer(t *testing.T) *programServer {
 	t.Helper()
+	return newProgramServerOf(t, programManifest)
+}
+
+func newProgramServerOf(t *testing.T, manifest string) *programServer {
+	t.Helper()
 	p := &programServer{Server: newServer(t), in: make(chan struct{}, 8)}
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "Shop"), 0o750))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "Shop", "oneturn.yaml"), []byte(programManifest), 0o600))
+	dir := workflowsOf(t, map[string]string{"Shop/oneturn.yaml": manifest})
+	p.dir = dir
 	enter := func(name string) (full, stuck bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -61,6 +66,9 @@ func newProgramServer(t *testing.T) *programServer {
 	}
 	charge := func(ctx context.Context, in item) (item, error) {
 		full, stuck := enter("charge")
+		p.mu.Lock()
+		p.last = tool.Info(ctx).CallID
+		p.mu.Unlock()
 		p.in <- struct{}{}
 		if stuck {
 			<-ctx.Done()
@@ -101,9 +109,15 @@ func (p *programServer) calls() []string {
 
 func (p *programServer) publish(t *testing.T, turn string) {
 	t.Helper()
+	p.publishOf(t, turn, "x")
+}
+
+// publishOf publishes a turn that finds an item.
+func (p *programServer) publishOf(t *testing.T, turn, item string) {
+	t.Helper()
 	_, err := p.client.Publish(t.Context(), &oneturn.Turn{
 		TurnID: turnID("c", "", turn), Workflow: "Shop", Agent: "Buyer", Data: map[string]any{"type": "tool_calls", "calls": []any{
-			map[string]any{"tool_name": "find", "arguments": map[string]any{"id": "x"}},
+			map[string]any{"tool_name": "find", "arguments": map[string]any{"id": item}},
 			map[string]any{"tool_name": "charge", "arguments": map[string]any{"id": "$0.output.id"}},
 			map[string]any{"tool_name": "find", "arguments": map[string]any{"id": "$1.output.id"}},
 		}},
@@ -131,7 +145,7 @@ func TestRetryShowsWhatItCopiesAndRunsTheRest(t *testing.T) {
   0  find    copied  it succeeded
   1  charge  runs    it failed (tool_error)
   2  find    runs    it did not start
-nothing was published: without --dry-run this runs, once the worker has checked the kept results
+nothing was published: without --dry-run this runs, once the worker has checked the kept results (--workflows checks them here)
 `, ok(t, p.Server, "retry", "c", "turn", "--dry-run"))
 	require.Equal(t, []string{"find", "charge"}, p.calls())
 	r := decode[retryReport](t, p.Server, "retry", "c", "turn")
@@ -204,6 +218,61 @@ func TestRetryOfAnUncertainCallNeedsItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, retried.Existed)
 	require.Equal(t, "turn~retry2", retried.Turn)
+}
+
+func TestDryRunWithManifestsFindsWhatTheWorkerWouldRefuse(t *testing.T) {
+	t.Parallel()
+	p := newProgramServer(t)
+	p.set(true, false)
+	p.publish(t, "turn")
+	require.Equal(t, events.CodeToolError, p.await(t, "turn").Code)
+	require.Contains(t, ok(t, p.Server, "retry", "c", "turn", "--dry-run", "--workflows", p.dir), "without --dry-run this runs, with these manifests\n")
+	for from, c := range map[string]struct {
+		to, want string
+		code     events.Code
+	}{
+		"find, kind: go, auto: false, effect: none, output: {type: object, properties: {id: {type: string": {
+			to:   "find, kind: go, auto: false, effect: none, output: {type: object, properties: {id: {type: integer",
+			want: "the result of call 0 does not fit the output schema that tool find has now, so it cannot be kept: /id: expected integer, got string. Send the program again as a new turn",
+			code: events.CodeValidationFailed,
+		},
+		"agent: Buyer": {to: "agent: Buyer, enabled: false", want: "tool run_plan is disabled", code: events.CodeGuardrail},
+	} {
+		dir := workflowsOf(t, map[string]string{"Shop/oneturn.yaml": strings.Replace(programManifest, from, c.to, 1)})
+		for _, args := range [][]string{{"--dry-run"}, nil} {
+			code, stdout, stderr := turnctl(t, p.Server, append([]string{"retry", "c", "turn", "--workflows", dir}, args...)...)
+			require.Equal(t, cli.Failed, code, stderr)
+			require.Contains(t, stdout, "not published: with these manifests a worker would refuse it\n  refused ("+string(c.code)+"): "+c.want)
+		}
+	}
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--workflows", workflowsOf(t, map[string]string{"Other/oneturn.yaml": "tools: []\n"}))
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "Shop")
+	require.Equal(t, []string{"find", "charge"}, p.calls(), "nothing was published")
+
+	// Without a folder, the worker decides the same.
+	retried, err := p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", "turn")})
+	require.NoError(t, err)
+	require.False(t, p.await(t, retried.Turn).Success)
+}
+
+func TestRetryOfATurnUnderAReusedKeyIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	p := newProgramServerOf(t, "on_key_reuse: run\n"+programManifest)
+	p.set(true, false)
+	p.publish(t, "turn")
+	require.Equal(t, events.CodeToolError, p.await(t, "turn").Code)
+	p.publishOf(t, "turn", "y")
+	require.Eventually(t, func() bool { return len(p.calls()) == 4 }, 20*time.Second, 20*time.Millisecond)
+	p.mu.Lock()
+	id := strings.TrimSuffix(p.last, "#1")
+	p.mu.Unlock()
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", id)
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "turn "+id+" runs under a reused key (on_key_reuse: run) and cannot be retried: send it again under a new turn key")
+	_, err := p.client.Retry(t.Context(), &oneturn.Retry{TurnID: turnID("c", "", id)})
+	require.ErrorIs(t, err, events.ErrBadArgs)
+	require.ErrorContains(t, err, "a turn under a reused key (on_key_reuse: run) cannot be retried")
 }
 
 func TestRetryThatIsNotPossibleReportsTheReason(t *testing.T) {

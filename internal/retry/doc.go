@@ -1,5 +1,6 @@
 // Package retry decides what happens to the calls of a program that is retried by hand: which keep their results, which run. It
-// reads records that others have read from the journal; it stores and runs nothing.
+// reads records that others have read from the journal; it stores and runs nothing. What a retry does with the manifests of today is in
+// package program.
 //
 //   - past.go: [Past], an ended turn as its public records show it, and whether it can be retried
 //   - records.go: these records of a turn that was read from the journal

@@ -34,7 +34,7 @@ func TestCallRunsAgainWithoutConsentOnlyIfItsEffectIsKnownOrHarmless(t *testing.
 		{events.EffectNone, "-", false},
 	} {
 		past := newJournal(t, "turn").claim(nil).program("", plan("0", "1"), nil).call("0", c.effect, c.code).ends("", events.CodeCancelled).read()
-		require.NoError(t, past.Check())
+		require.NoError(t, past.Check("turn"))
 		o := past.Outline(nil)
 		require.Equal(t, []string{"0", "1"}, has(o, false))
 		require.Equal(t, c.want, o.Calls[0].Uncertain, "%v", c)

@@ -18,7 +18,8 @@ type Record struct {
 }
 
 // Open returns a value that a record of a call holds, out of its blob if it is in one. Call is the id of the call in the
-// program, "" for the turn itself; kind is the one of the record.
+// program, "" for the turn itself; kind is the one of the record. Without it, only the claim and the end of the turn are read, and
+// whether it has stored a program.
 type Open func(call, kind string, stored any) (any, error)
 
 // Past is a turn as its records show it.
@@ -27,6 +28,7 @@ type Past struct {
 	End   *events.ToolResponse // nil while it has not ended
 
 	open     Open
+	stored   bool                     // it has stored its program
 	programs map[string]*flow.Program // by the prefix of the ids of their calls: "" for the program of the turn
 	calls    map[string]*call         // by id
 	copies   *Copies                  // that the turn has made itself, as a retry
@@ -100,6 +102,10 @@ func (p *Past) addProgram(e *events.PlanStarted) error {
 		}
 		outer, prefix = id, id+"#"
 	}
+	p.stored = p.stored || prefix == ""
+	if p.open == nil {
+		return nil
+	}
 	tree, err := p.opened(outer, events.RecordProgram, e.ProgramData)
 	if err != nil {
 		return err
@@ -154,25 +160,30 @@ func (p *Past) PlannerReply() (reply any, err error) {
 	return p.open(events.StepPlan, events.KindToolResponse, c.end.Payload)
 }
 
-// Refused returns the key of the turn that the turn was to retry, if the turn was refused before it ran: that one is to be
-// retried instead.
-func (p *Past) Refused() (resumeOf string, ok bool) {
-	if p.Claim == nil || !p.Claim.Rejected {
+// RanNothing returns the key of the turn that the turn was to retry, if the turn was refused, or has ended before its program was stored.
+// That one is to be retried instead: it has the results of the calls that have finished.
+func (p *Past) RanNothing() (resumeOf string, ok bool) {
+	if p.Claim == nil || p.Claim.ResumeOf == "" {
 		return "", false
 	}
-	return p.Claim.ResumeOf, p.Claim.ResumeOf != ""
+	failed := p.End != nil && p.End.Status != events.StatusOK
+	return p.Claim.ResumeOf, p.Claim.Rejected || failed && !p.stored
 }
 
-// Check reports why the turn cannot be retried: an error with code bad_args that names what to do.
-func (p *Past) Check() error {
+// Check reports why the turn cannot be retried that a retry names by a turn key: an error with code bad_args that names what to do.
+func (p *Past) Check(key string) error {
 	var why string
+	plain, qualified := events.Unqualified(key)
 	switch {
+	case p.Claim == nil && qualified:
+		return refusal(fmt.Sprintf("no turn has the key %q: if that is the tool_call_id of a turn with a run id, name turn %q and the run id; "+
+			"a turn under a reused key (on_key_reuse: run) cannot be retried: send it again under a new turn key", key, plain))
 	case p.Claim == nil:
 		return refusal("the turn to retry has no records: check app, chat, run and turn; the journal keeps records for its retention time only")
 	case p.End == nil:
 		why = "has not ended: wait for its response, or cancel it first"
-	case p.Claim.Rejected && p.Claim.ResumeOf != "":
-		why = fmt.Sprintf("was a retry that was refused and ran nothing (%s): retry %q instead, under a new turn key", p.Claim.Code, p.Claim.ResumeOf)
+	case p.ranNothing():
+		why = fmt.Sprintf("was a retry that ran nothing (%s): retry %q instead, under a new turn key", p.End.Code, p.Claim.ResumeOf)
 	case p.Claim.Rejected:
 		why = fmt.Sprintf("was refused and ran nothing (%s): send a corrected turn under a new turn key", p.Claim.Code)
 	case p.Claim.Effect != events.EffectProgram:
@@ -185,6 +196,11 @@ func (p *Past) Check() error {
 		return nil
 	}
 	return refusal(fmt.Sprintf("turn %q %s", p.Claim.Turn, why))
+}
+
+func (p *Past) ranNothing() bool {
+	_, nothing := p.RanNothing()
+	return nothing
 }
 
 func refusal(text string) *events.Error {
