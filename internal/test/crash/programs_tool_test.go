@@ -47,6 +47,7 @@ type stepInput struct {
 	Until  string `json:"until,omitempty"`  // waits for this file
 	Die    int    `json:"die,omitempty"`    // kills its worker after that, in epochs up to this one
 	Fail   bool   `json:"fail,omitempty"`
+	Needs  string `json:"needs,omitempty"` // fails while this file does not exist
 	Ask    bool   `json:"ask,omitempty"`   // asks a person first, by its name
 	Large  bool   `json:"large,omitempty"` // has an output that is stored in a blob
 }
@@ -110,14 +111,19 @@ func step(ledger *oneturntest.Ledger, effect string) func(context.Context, stepI
 
 // waits waits for as long as a step takes.
 func waits(ctx context.Context, in *stepInput, signals string) error {
+	if in.Needs != "" && !exists(filepath.Join(signals, in.Needs)) {
+		return tool.UserError("this step fails")
+	}
 	pause(ctx, time.Duration(in.Millis)*time.Millisecond)
-	for in.Until != "" && ctx.Err() == nil {
-		if _, err := os.Stat(filepath.Join(signals, in.Until)); err == nil {
-			break
-		}
+	for in.Until != "" && ctx.Err() == nil && !exists(filepath.Join(signals, in.Until)) {
 		pause(ctx, signalPeriod)
 	}
 	return ctx.Err()
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // programs is what a rig has whose turns are programs.
@@ -195,8 +201,7 @@ func (r *rig) signal(name string) {
 
 // signalled reports whether a step has made a file.
 func (r *rig) signalled(name string) bool {
-	_, err := os.Stat(filepath.Join(r.programs.signals, name))
-	return err == nil
+	return exists(filepath.Join(r.programs.signals, name))
 }
 
 // scriptedModels are the agents that plan and respond. Each always has the same reply.

@@ -77,6 +77,36 @@ func programs() []Fault {
 			CaughtBy: []string{Sim, "program:^TestCallThatWaitedForPeopleDoesNotWaitOnceItIsStopped$"},
 		},
 		{
+			Name: "kept_step_runs_again", Breaks: "runs a step again, in a retry, whose end the retry keeps",
+			Edits: []Edit{{
+				File: "handlers/program.go",
+				From: `if copied := p.copies.Call(p.prefix + call.ID); copied != nil {`,
+				To:   `if copied := p.copies.Call(p.prefix + call.ID); copied != nil && !planted("kept_step_runs_again") {`,
+			}},
+			CaughtBy: []string{
+				"handlers:^TestRetryRunsTheFailedCallAndWhatFollowsAndCopiesTheRest$",
+				"crash:^TestRetriesWhoseWorkerDies$/^R3_program_with_the_kept_results_lost$",
+			},
+		},
+		{
+			Name: "empty_retry_is_retried", Breaks: "retries a retry that ran nothing, and so runs what the first turn has finished",
+			Edits: []Edit{{
+				File: "handlers/program_retry.go",
+				From: `if err := plan.past.Check(t.ResumeOf); err != nil {`,
+				To:   `if err := plan.past.Check(t.ResumeOf); err != nil && !planted("empty_retry_is_retried") {`,
+			}},
+			CaughtBy: []string{"handlers:^TestRetryThatRanNothingIsNotRetriedItself$"},
+		},
+		{
+			Name: "returned_call_needs_no_consent", Breaks: "does not store, of a call that failed after its tool returned, that its effect has happened",
+			Edits: []Edit{{
+				File: "handlers/response.go",
+				From: `r.Status, r.Success, r.Content, r.Code, r.ContextKeys, r.EffectState = out.Status`,
+				To:   `if planted("returned_call_needs_no_consent") { out.EffectState = "" }; r.Status, r.Success, r.Content, r.Code, r.ContextKeys, r.EffectState = out.Status`,
+			}},
+			CaughtBy: []string{"handlers:^TestRetryOfACallWhoseToolHasReturnedNeedsConsent$"},
+		},
+		{
 			Name: "unread_response", Breaks: "treats a step whose call is refused as open, whether it has ended or not",
 			Edits: []Edit{{
 				File: "idempotency/program.go",
