@@ -106,15 +106,15 @@ func modelOf(ctx context.Context, cfg *extractSettings, of written) (*wanted, er
 	} else if of.workflow == "" {
 		return nil, cli.Usagef("extract: the folder %s has %s: name one with --workflow", cfg.Workflows, plural.Of(len(names), "workflow"))
 	}
-	b, err := set.Resolve(of.workflow, of.agent, "")
+	agent, err := set.Agent(of.workflow, of.agent)
 	switch {
 	case err != nil:
 		return nil, cli.Usagef("extract: %s; turnctl check lists errors in manifests", clean(messageOf(err), longestText))
-	case b.Model == nil:
-		return nil, cli.Usagef("extract: agent %s has no model: leave --agent out, or add a model to its workflow", id(of.agent))
+	case agent.Model == nil:
+		return nil, cli.Usagef("extract: agent %s of workflow %s has no model that can be used: turnctl check lists agents and models", id(of.agent), id(agent.Workflow))
 	}
-	return &wanted{name: b.ModelName, violations: func(object map[string]any) []model.Violation {
-		_, violations := b.Model.Check(object)
+	return &wanted{name: agent.ModelName, violations: func(object map[string]any) []model.Violation {
+		_, violations := agent.Model.Check(object)
 		return violations
 	}}, nil
 }

@@ -84,7 +84,7 @@ func TestExtractFailsWithFeedbackForTheModel(t *testing.T) {
 func TestExtractChecksTheModelOfTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := workflowsOf(t, map[string]string{"Shop/oneturn.yaml": `
-agents: {Planner: {model: Plan}, Writer: {}}
+agents: {Planner: {model: Plan}, Editor: {model: Plan}, Writer: {}}
 models:
   Plan: {type: object, required: [title, steps], properties: {title: {type: string}, steps: {type: array}}}
 tools: [{name: run, agent: Planner, kind: go}]
@@ -104,9 +104,14 @@ tools: [{name: run, agent: Planner, kind: go}]
 	require.Contains(t, stdout, `"value":{"title":"Tea"}`)
 	require.Contains(t, stdout, `"violations":[{"path":"/steps"`)
 
+	code, _, stderr = atTerminal(t, `{"title":"Tea"}`, "extract", "--workflows", dir, "--agent", "Editor") // has no tool
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "- /steps: is missing")
+
 	for want, args := range map[string][]string{
 		`add --agent`:        {"--workflow", "Shop"},
-		`has no tool`:        {"--agent", "Writer"},
+		`has no model`:       {"--agent", "Writer"},
+		`agent Wrter`:        {"--agent", "Wrter"},
 		`workflow "Shp"`:     {"--workflow", "Shp", "--agent", "Planner"},
 		`mutually exclusive`: {"--jsonl", "--finish-reason", "stop"},
 		`takes no arguments`: {"answer.txt"},
