@@ -103,8 +103,9 @@ func (c *Client) checkPlan(ctx context.Context, p *PlanToCheck) (*program.Checke
 		}
 	}
 	b, err := program.Select(set, p.Workflow, p.Agent, p.Tool, data)
-	if errors.Is(err, program.ErrSeveralTools) {
-		return nil, fmt.Errorf("%w: set PlanToCheck.Tool, or PlanToCheck.Agent to the agent of one", err)
+	var several *events.Error
+	if errors.Is(err, program.ErrSeveralTools) && errors.As(err, &several) {
+		return nil, &events.Error{Code: several.Code, Msg: several.Msg + ": set PlanToCheck.Tool, or PlanToCheck.Agent to the agent of one"}
 	}
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) 
 	}
 	ended := false
 	if cfg.Wait { // without --wait the permission to read is not needed
-		text := ""
+		var text string
 		if text, ended = cancelWarning(ctx, nc, cfg.Prefix, id); text != "" {
 			fmt.Fprintln(stderr, text)
 		}
