@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -137,7 +138,10 @@ func (h *Handlers) storeAnswer(ctx context.Context, m *message, r *events.ToolCa
 		}
 	}
 	if v.Status == idempotency.Accepted || v.Status == idempotency.Replayed {
-		if err := h.setByAnswer(m, q, content.Data, v); err != nil {
+		writing, done := store.Context(m.Held, m.tools)
+		err = h.setByAnswer(writing, q, content.Data, v.Turn, v.Seq)
+		done()
+		if err != nil {
 			return h.redeliver(m, "the context variables that the answer sets could not be stored", err)
 		}
 	}

@@ -1,11 +1,14 @@
 package handlers
 
 import (
+	"context"
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/variables"
@@ -15,36 +18,34 @@ import (
 // Answers set context variables by the ui_response triggers of their workflow. The record of the answer has
 // a place in the order of all changes, so a later delivery of its message applies them again, which changes nothing.
 
-// setByAnswer sets the context variables of an answer that counts; data is the answer as it is stored. It is done before
-// the turn continues, so that the tool of a parked turn that has not read its variables yet sees them. Changes that can
-// never be stored are logged, and the turn continues without them.
-func (h *Handlers) setByAnswer(m *message, q *storedQuestion, data []byte, v idempotency.AnswerDecision) error {
+// setByAnswer sets the context variables of an answer that counts; data is the answer as it is stored, seq the sequence of its
+// record. It is done before a parked turn continues, so that a tool that has not read its variables yet sees them. Changes that
+// can never be stored are logged, and the turn continues without them.
+func (h *Handlers) setByAnswer(ctx context.Context, q *storedQuestion, data []byte, t *idempotency.Turn, seq uint64) error {
 	set := h.Bindings()
 	rules := set.Rules(q.WorkflowName)
 	if !rules.HaveAnswers() || q.Secret {
 		return nil
 	}
-	names := namesOfAsker(set, q, v.Turn)
+	names := namesOfAsker(set, q, t)
 	if !rules.Answers(names...) {
 		return nil
 	}
 	response, err := events.Decode(data)
 	if err != nil {
-		return nil // cannot happen: this worker has encoded it
+		return nil //nolint:nilerr // cannot happen: a worker has encoded it
 	}
 	steps := rules.Answer(bindings.Answer{Names: names, Response: response})
 	if len(steps) == 0 {
 		return nil
 	}
 	chat := bindings.Chat{App: q.AppID, ID: q.ChatID, Workflow: q.WorkflowName, User: q.UserID}
-	writing, done := store.Context(m.Held, m.tools)
-	defer done()
-	applied, err := h.Variables.Apply(writing, q.AppID, q.ChatID, variables.Message{
-		ID: q.key.String() + "/" + q.ask, Seq: v.Seq, Answer: true, Agent: events.AgentUser,
+	applied, err := h.Variables.Apply(ctx, q.AppID, q.ChatID, variables.Message{
+		ID: q.key.String() + "/" + q.ask, Seq: seq, Answer: true, Agent: events.AgentUser,
 		Below: variables.Layers{Start: set.StartValues(q.WorkflowName, &chat)}, Steps: steps,
 	})
 	if err == nil {
-		err = h.reportUpdates(m, q, v.Turn, applied.Updates)
+		err = h.reportUpdates(ctx, q, t, applied.Updates)
 	}
 	if err != nil && store.Decided(err) {
 		h.Logger.Error("context variables that an answer sets cannot be stored; the turn continues without them",
@@ -55,7 +56,7 @@ func (h *Handlers) setByAnswer(m *message, q *storedQuestion, data []byte, v ide
 }
 
 // reportUpdates stores an event for each variable that an answer has set.
-func (h *Handlers) reportUpdates(m *message, q *storedQuestion, t *idempotency.Turn, updates []bindings.Update) error {
+func (h *Handlers) reportUpdates(ctx context.Context, q *storedQuestion, t *idempotency.Turn, updates []bindings.Update) error {
 	if t == nil || t.Claim == nil {
 		return nil
 	}
@@ -67,11 +68,40 @@ func (h *Handlers) reportUpdates(m *message, q *storedQuestion, t *idempotency.T
 		if err != nil {
 			return err
 		}
-		if _, err := h.Journal.Follow(m.Held, t.Claim, q.key, event, events.RecordContextUpdate, subjects.Token(q.ask+"/"+u.Variable)); err != nil {
+		if _, err := h.Journal.Follow(ctx, t.Claim, q.key, event, events.RecordContextUpdate, subjects.Token(q.ask+"/"+u.Variable)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setByAnswers sets the context variables of all answers that a call has received, before its response is stored: the next turn of
+// the chat sees them, although the handler of an answer may be slower than a tool that waited for it in memory. An error is
+// left to that handler.
+func (h *Handlers) setByAnswers(ctx context.Context, t *turn) {
+	if !t.Asked || !h.Bindings().Rules(t.Workflow).HaveAnswers() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	defer cancel()
+	held, err := h.Journal.Load(ctx, t.Key.OfTurn())
+	if err != nil {
+		return
+	}
+	for _, asked := range held.CallOf(t.Key).Questions() {
+		if asked.Outcome() != idempotency.Answered || asked.Ask == nil || asked.Ask.Err != nil {
+			continue
+		}
+		q := &storedQuestion{key: t.Key}
+		if q.ToolCall, err = query.Question(t.Key, asked.Ask.Data); err == nil {
+			if _, q.ask, _ = events.ParseQuestionID(q.ToolCallID); q.ask != "" {
+				err = h.setByAnswer(ctx, q, asked.Answer.Data, held, asked.Answer.Seq)
+			}
+		}
+		if err != nil {
+			h.Logger.Debug("context variables of an answer are not stored yet", "chat", t.Chat, "turn", t.CallID, "err", events.LogText(err))
+		}
+	}
 }
 
 // namesOfAsker returns the names by which triggers may know who asked a question: its component, its tool, the tool of its

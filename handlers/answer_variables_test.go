@@ -147,3 +147,29 @@ func TestTurnContinuesWithoutVariablesThatCanNeverBeStored(t *testing.T) {
 	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), choice("gold"))).Code)
 	require.True(t, k.response().Success)
 }
+
+// slowApply has the handler of an answer set nothing before the turn has ended.
+type slowApply struct {
+	variables.Store
+
+	skip int
+}
+
+func (s *slowApply) Apply(ctx context.Context, app, chat string, m variables.Message) (variables.Applied, error) {
+	if s.skip--; s.skip >= 0 {
+		return variables.Applied{}, nil
+	}
+	return s.Store.Apply(ctx, app, chat, m)
+}
+
+func TestVariablesOfAnswersAreSetWhenTheResponseIsStored(t *testing.T) {
+	t.Parallel()
+	k := triggered(t, toolFunc(nothing))
+	k.Variables = &slowApply{k.Variables, 1}
+	a := k.asker("turn", "")
+	a.ask("1")
+	a.park("1")
+	require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), choice("gold"))).Code)
+	require.True(t, k.response().Success, k.response().Content)
+	require.Equal(t, map[string]any{"choice": "gold", "stage": "review"}, k.loaded())
+}

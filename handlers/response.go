@@ -88,6 +88,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 // why it is not known what is stored.
 func (h *Handlers) outcomeResponse(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome, r *events.ToolResponse) error {
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
+	h.setByAnswers(ctx, t)
 	keys, err := h.storeContext(ctx, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
