@@ -17,6 +17,8 @@ type Resume struct {
 	// Key is the journal key <app>.<chat>.<turn>.<call> of a turn that its ids do not lead to:
 	// one whose turn key was used again, or whose claim cannot be read. "" for all others.
 	Key string
+	// Message means that Key is the one of a message of an agent or a user: what follows from it is not complete.
+	Message bool
 }
 
 // DecodeResume decodes a resume event, in its envelope or bare. The turn is named by `chat_id`
@@ -41,6 +43,7 @@ func (m *Message) Resume() (*Resume, error) {
 		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
 		Workflow: strings.Clone(f.name("context.workflow_name", "workflow_name")),
 		Key:      strings.Clone(f.text("key")),
+		Message:  m.Data["message"] == true,
 	}
 	if r.Key == "" {
 		f.require(r.Chat, "chat_id", "context.chat_id or chat_id, or send key")
@@ -68,6 +71,9 @@ func EncodeResume(r *Resume, now time.Time) ([]byte, error) {
 	optional(data, "run_id", r.Run)
 	optional(data, "turn", r.Turn)
 	optional(data, "key", r.Key)
+	if r.Message {
+		data["message"] = true
+	}
 	body, err := Encode(KindResume, data, now)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 func TestTextOfAnAgentIsStoredOnceAndNothingElse(t *testing.T) {
@@ -157,4 +160,35 @@ func TestMessageOfAnUnknownWorkflowIsOfferedToOthersAndThenStored(t *testing.T) 
 	m.Stored = m.Stored.Add(-k.BindingGrace * 2)
 	k.handled(again(m))
 	require.Equal(t, "x", k.of("m1", "text")["content"])
+}
+
+// noVariables is a store of variables that cannot be reached.
+type noVariables struct{ variables.Store }
+
+func (noVariables) Apply(context.Context, string, string, variables.Message) (variables.Applied, error) {
+	return variables.Applied{}, errors.New("no response from the server")
+}
+
+func TestMessageContinuesFromItsTextWhereItsWorkerHasStopped(t *testing.T) {
+	t.Parallel()
+	for _, resumed := range []bool{false, true} {
+		k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+		whole := k.Variables
+		k.Variables = noVariables{whole}
+		m := k.writes("m1", "Interviewer", "NEXT")
+		require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
+		require.Equal(t, []string{"text"}, k.kinds("m1"))
+		k.Variables = whole
+		next := again(m)
+		if resumed {
+			body, err := events.EncodeResume(&events.Resume{
+				TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", Key: subjects.MessageKey("app", "chat", "", "m1").String(), Message: true,
+			}, m.Stored)
+			require.NoError(t, err)
+			next.Subject, next.Data, next.Lease.Seq = k.space.In("default", events.KindResume, "app", "WF", "chat"), body, 99
+		}
+		k.handled(next)
+		require.Equal(t, []string{"text", "context_update.interview_done"}, k.kinds("m1"))
+		require.Equal(t, true, k.variables()["interview_done"])
+	}
 }

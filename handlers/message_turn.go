@@ -68,7 +68,15 @@ func (h *Handlers) turnIsOver(s *chatMessage, t *turn) (bool, error) {
 
 // claimedBy reports whether the claim of a turn names a message.
 func (t *turn) claimedBy(s *chatMessage) bool {
-	return t.claimed != nil && t.claimed.Err == nil && t.claimed.Meta.Message == s.key.Turn
+	return messageOf(t.claimed) == s.key.Turn
+}
+
+// messageOf returns the token of the message that has made the turn of a claim, "" if none has.
+func messageOf(claim *idempotency.Record) string {
+	if claim == nil || claim.Err != nil {
+		return ""
+	}
+	return claim.Meta.Message
 }
 
 // turnPause is how long a message waits before it looks again whether the turn has ended that its producer has published as well.
@@ -91,7 +99,7 @@ func (h *Handlers) complete(ctx context.Context, m *message, t *turn, turn subje
 	switch {
 	case t != nil && t.origin != nil:
 		s = t.origin
-	case claim == nil || claim.Err != nil || claim.Meta.Message == "":
+	case messageOf(claim) == "":
 		return nil
 	default:
 		key := turn.OfTurn()

@@ -27,7 +27,23 @@ func (h *Handlers) resume(ctx context.Context, m *message, body *events.Message)
 	if !m.Fresh() {
 		return inbound.Left()
 	}
+	if e.Message {
+		return h.resumeMessage(ctx, m, key)
+	}
 	return h.resumeTurn(ctx, m, key, e, nil)
+}
+
+// resumeMessage completes a message whose inbound message is gone. Each of its records is created once, so it does no harm if
+// another worker does the same.
+func (h *Handlers) resumeMessage(ctx context.Context, m *message, key subjects.Key) inbound.Disposition {
+	s, err := h.storedMessage(m.Held, m, key)
+	switch {
+	case err != nil:
+		return h.redeliver(m, "the message to resume cannot be read", err)
+	case s == nil:
+		return inbound.Acked()
+	}
+	return h.follow(ctx, s)
 }
 
 // resumeDeferred handles a message that was deferred before and whose turn has a claim by another message: that may be

@@ -138,6 +138,10 @@ func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) tur
 		return l
 	}
 	key, _ := subjects.ParseCall(o.Key)
+	if o.Message {
+		l.found, l.err = r.CheckMessage(ctx, key, r.now)
+		return l
+	}
 	if since.ended || !since.all { // else the headers would have shown it
 		if ended, err := r.ended(ctx, key, o.claim()); ended || err != nil {
 			l.found, l.err = Finding{Key: key, Condition: TurnEnded}, err

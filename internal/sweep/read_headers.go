@@ -46,7 +46,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 			switch {
 			case !ok:
 			case !found.add(rec, m, meta):
-				r.news.add(rec.OfTurn(), meta.Sequence.Stream, isOfTurn(rec, events.KindToolResponse))
+				r.news.add(rec.OfTurn(), meta.Sequence.Stream, isOfTurn(rec, events.KindToolResponse) || isOfTurn(rec, events.KindHandoff))
 			case isOfTurn(rec, events.KindToolCall):
 				r.news.forget(rec.Key)
 			}
@@ -75,7 +75,7 @@ func newClaims(scope Scope) *claims {
 	return &claims{in: scope.matcher(), open: map[subjects.Key]OpenTurn{}}
 }
 
-// isOfTurn reports whether a record is the claim or the response of a turn, and not of a step of a program.
+// isOfTurn reports whether a record is the claim or the end of a turn or message, and not of a step of a program.
 func isOfTurn(r subjects.Record, kind string) bool {
 	return r.Kind == kind && !r.Private && r.ID == "" && r.Call == subjects.SingleCall
 }
@@ -97,10 +97,19 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 		o.Secret = true
 	case isOfTurn(r, events.KindToolCall):
 		o.claimed(r, m, meta)
+	case isOfTurn(r, events.KindText):
+		if m.Headers().Get(idempotency.HeaderOutcome) == idempotency.DueNothing {
+			return true
+		}
+		o.claimed(r, m, meta)
+		o.Message = true
 	case !known:
 		return false
 	case r.Private || r.ID != "":
 		o.Held, o.Stream = 0, "" // another message may hold it, or none
+	case isOfTurn(r, events.KindHandoff):
+		delete(c.open, turn)
+		return true
 	case isOfTurn(r, events.KindToolResponse):
 		if !o.Secret { // else it is checked one more time, to erase them
 			delete(c.open, turn)

@@ -31,6 +31,8 @@ type OpenTurn struct {
 	Held   uint64 `json:"held,omitempty"`   // sequence of the message that holds it
 	Stream string `json:"stream,omitempty"` // of that message
 	Resume uint64 `json:"resume,omitempty"` // sequence of the last resume in the inbound stream
+	// Message is set if it is a message of an agent or a user, from which not all has followed.
+	Message bool `json:"message,omitempty"`
 	// Secret is set if the turn has sealed records, which are to be erased when it has ended.
 	Secret bool `json:"secret,omitempty"`
 }
@@ -58,6 +60,8 @@ func (o *OpenTurn) note(f *Finding, resume uint64) {
 		o.Seq, o.At = f.Turn.Claim.Seq, f.Turn.Claim.Time.Unix()
 	}
 	switch {
+	case f.Text != nil && f.Condition == TurnHeld:
+		o.Held, o.Stream = f.Text.Meta.Lease.Seq, f.Text.Meta.Lease.Stream
 	case f.Turn == nil:
 	case f.Condition == TurnParked:
 		for _, r := range f.Turn.Records {

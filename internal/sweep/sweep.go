@@ -85,8 +85,9 @@ func (c Condition) NeedsResume() bool {
 type Finding struct {
 	Key       subjects.Key
 	Condition Condition
-	Age       time.Duration     // since the claim, 0 for an unclaimed one
-	Turn      *idempotency.Turn // as the leader knows it
+	Age       time.Duration       // since the claim, 0 for an unclaimed one
+	Turn      *idempotency.Turn   // as the leader knows it
+	Text      *idempotency.Record // of a message, in place of Turn
 }
 
 // endedEarlier reports whether the response is the one of an earlier turn of the key, before the claim of a sequence.
@@ -161,8 +162,14 @@ func (s *Sweep) check(ctx context.Context, key subjects.Key, now time.Time) (Fin
 // Resume publishes the inbound message that makes a worker of the turn's pool end it, and
 // returns its sequence. A turn may be resumed any number of times.
 func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
+	e := &events.Resume{Key: f.Key.String(), Message: f.Text != nil}
+	if f.Text != nil {
+		if text, err := events.ReadText(f.Text.Data); err == nil {
+			e.TurnID, e.Workflow = events.TurnID{App: text.AppID, Chat: text.ChatID, Run: text.RunID}, text.WorkflowName
+		}
+		return s.publishResume(ctx, f.Key, e, f.Text)
+	}
 	claim := f.Turn.Claim
-	e := &events.Resume{Key: f.Key.String()}
 	if call, reused := query.Call(f.Key, claim); call != nil {
 		e.TurnID = events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn}
 		e.Workflow = call.WorkflowName
@@ -170,19 +177,24 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 			e.Key = ""
 		}
 	}
+	return s.publishResume(ctx, f.Key, e, claim)
+}
+
+// publishResume publishes a resume to the pool of the worker that has stored the claim.
+func (s *Sweep) publishResume(ctx context.Context, key subjects.Key, e *events.Resume, claim *idempotency.Record) (uint64, error) {
 	body, err := events.EncodeResume(e, time.Now())
 	if err != nil {
-		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
+		return 0, fmt.Errorf("resume turn %s: %w", key, err)
 	}
 	pool := cmp.Or(claim.Meta.Pool, subjects.DefaultPool)
 	if subjects.CheckPool(pool) != nil {
 		pool = subjects.DefaultPool
 	}
 	subject, ok := s.Space.InOf(subjects.Inbound{
-		Pool: pool, Kind: events.KindResume, App: f.Key.App, Workflow: subjects.Token(e.Workflow), Chat: f.Key.Chat,
+		Pool: pool, Kind: events.KindResume, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat,
 	})
 	if !ok {
-		return 0, fmt.Errorf("resume turn %s: its key or its workflow is not a valid subject token", f.Key)
+		return 0, fmt.Errorf("resume turn %s: its key or its workflow is not a valid subject token", key)
 	}
 	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body}
 	if claim.Meta.Trace != "" {
@@ -192,7 +204,7 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 	defer cancel()
 	ack, err := s.JS.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
+		return 0, fmt.Errorf("resume turn %s: %w", key, err)
 	}
 	return ack.Sequence, nil
 }

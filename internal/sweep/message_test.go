@@ -1,0 +1,68 @@
+package sweep_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/sweep"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// text stores the text of a message whose inbound message is gone; turn is the key of the turn that it makes, if any.
+func (b *testSweep) text(id, turn, due string) subjects.Key {
+	b.t.Helper()
+	key := subjects.MessageKey("app", "chat", "", id)
+	body, err := events.Encode(events.KindText, &events.Text{ID: id, MessageID: id, AppID: "app", ChatID: "chat", Agent: "A", WorkflowName: "WF", Content: "x", Turn: turn}, time.Now())
+	require.NoError(b.t, err)
+	_, err = idempotency.New(b.Store, "dead worker", idempotency.Options{}).ClaimMessage(b.t.Context(), idempotency.MessageClaim{
+		Key: key, Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 4711, Delivery: 1}, Event: body, Fingerprint: "f", Due: due,
+	})
+	require.NoError(b.t, err)
+	return key
+}
+
+func TestMessageWhoseWorkerHasDiedIsResumedUntilItsLastRecordIsStored(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	b.text("plain", "", idempotency.DueNothing)
+	due := b.text("due", "", idempotency.DueHandoff)
+	turn := b.text("turn", "t", idempotency.DueTurn)
+	pages := sweep.NewMemoryPages()
+	_, found := b.sweep(pages)
+	require.ElementsMatch(t, []string{due.String(), turn.String()}, found)
+
+	j := idempotency.New(b.Store, "w", idempotency.Options{})
+	text, err := j.TextOf(t.Context(), due)
+	require.NoError(t, err)
+	_, err = j.Follow(t.Context(), &text, due, []byte(`{}`), events.RecordHandoff)
+	require.NoError(t, err)
+	_, err = j.Claim(t.Context(), idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 1, Delivery: 1}, Event: []byte(`{}`), Effect: "none", Fingerprint: "f",
+	})
+	require.NoError(t, err)
+	_, found = b.sweep(pages)
+	require.NotContains(t, found, due.String())
+	require.NotContains(t, found, turn.String())
+}
+
+func TestResumeOfAMessageNamesIt(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	key := b.text("due", "", idempotency.DueHandoff)
+	_, err := b.Run(t.Context(), sweep.NewMemoryPages(), later(), sweep.Scope{}, func(ctx context.Context, f sweep.Finding) (uint64, error) { return b.Resume(ctx, f) })
+	require.NoError(t, err)
+	stream, err := b.JS.Stream(t.Context(), b.Space.InStream())
+	require.NoError(t, err)
+	m, err := stream.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	e, err := events.DecodeResume(m.Data)
+	require.NoError(t, err)
+	require.True(t, e.Message)
+	require.Equal(t, key.String(), e.Key)
+	require.Equal(t, "WF", e.Workflow)
+}
