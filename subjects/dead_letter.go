@@ -33,7 +33,7 @@ func (s Space) DeadOf(subject string) string {
 //
 //nolint:gochecknoglobals // a read-only list
 var inKinds = []string{
-	events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire,
+	events.KindStructuredOutputReady, events.KindAgentMessage, events.KindUserMessage, events.KindPlanReady, events.KindRetry, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire,
 }
 
 // ParseDead parses the subject of a dead letter into tokens. It reports false for any other

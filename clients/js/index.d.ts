@@ -166,9 +166,12 @@ export class Client {
   constructor(nc: NatsConnection, options?: ClientOptions);
   /** Publishes a turn. Once it is stored it gets exactly one response; publishing it again is harmless. */
   publishTurn(turn: Turn): Promise<Receipt>;
-  /** Publishes what an agent has written. Workers do not process it yet. */
+  /**
+   * Publishes what an agent has written. If the agent has a tool, awaitResponse returns the response of its turn: that has `turn` as
+   * its key, else the id of the message.
+   */
   publishMessage(message: Message): Promise<Receipt>;
-  /** Publishes what a user has written. Workers do not process it yet. */
+  /** Publishes what a user has written. */
   publishUserMessage(message: UserMessage): Promise<Receipt>;
   /** Waits for the response of a turn. With the turn's data it fails with ConflictError if only other data has a response. */
   awaitResponse(turn: Turn | TurnId, options?: WaitOptions): Promise<Response>;

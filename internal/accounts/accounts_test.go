@@ -74,7 +74,7 @@ func TestNothingIsSharedBeyondTheTenantAndWhatARoleNeeds(t *testing.T) {
 					require.Regexp(t, `^(\$JS\.API\.(INFO|STREAM\.INFO|STREAM\.MSG\.GET|CONSUMER\.INFO)|\$SRV\.STATS\.)`, subject)
 				default:
 					token := regexp.QuoteMeta(strings.TrimPrefix(a.Name, "TENANT_"))
-					require.Regexp(t, `^oneturn\.(in\.(default|gpu)\.(structured_output_ready|plan_ready|retry|cancel|tool_call_response)\.`+token+`\.>|api\.`+token+`\.[a-z]+|(events|live|verdict)\.`+token+`\.[>*])$`, subject)
+					require.Regexp(t, `^oneturn\.(in\.(default|gpu)\.(structured_output_ready|agent_message|user_message|plan_ready|retry|cancel|tool_call_response)\.`+token+`\.>|api\.`+token+`\.[a-z]+|(events|live|verdict)\.`+token+`\.[>*])$`, subject)
 				}
 			}
 		}

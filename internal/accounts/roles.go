@@ -43,8 +43,9 @@ func (s *setup) tenant(id string) Account {
 	live := s.Space.Prefix() + ".live." + token + ".>"
 	stored := s.Space.EventsPrefix() + "." + token + ".>"
 	a := Account{Name: "TENANT_" + token, About: fmt.Sprintf("Tenant %q.", id), Users: []User{
-		user("publisher", "Publishes turns, cancels and answers, and waits for the outcome.",
-			append(in(events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry, events.KindCancel, events.KindToolCallResponse), requests(api.VerbTurn, api.VerbQuestions, api.VerbAnswer)...), []string{stored, s.Space.AnswerReplies(id)}),
+		user("publisher", "Publishes turns, messages, cancels and answers, and waits for the outcome.",
+			append(in(events.KindStructuredOutputReady, events.KindAgentMessage, events.KindUserMessage, events.KindPlanReady, events.KindRetry, events.KindCancel,
+				events.KindToolCallResponse), requests(api.VerbTurn, api.VerbQuestions, api.VerbAnswer)...), []string{stored, s.Space.AnswerReplies(id)}),
 		user("answerer", "Answers questions, as any user of the tenant: for a service that knows who its users are.",
 			append(in(events.KindToolCallResponse), requests(api.VerbQuestions, api.VerbAnswer)...), []string{s.Space.AnswerReplies(id)}),
 		user("reader", "Shows what happens in chats.", requests(api.VerbTurn, api.VerbHistory, api.VerbQuestions), []string{stored, live}),
@@ -98,7 +99,8 @@ func (s *setup) workerPublishes(pool string) []string {
 	}
 	// A deferred message is published again by any worker, an answer as one of a kind that only workers publish.
 	for _, kind := range []string{
-		events.KindResume, events.KindExpire, events.KindToolCallResponse, events.KindDeferredResponse, events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry,
+		events.KindResume, events.KindExpire, events.KindToolCallResponse, events.KindDeferredResponse, events.KindStructuredOutputReady,
+		events.KindAgentMessage, events.KindUserMessage, events.KindPlanReady, events.KindRetry,
 	} {
 		list = append(list, s.Space.Prefix()+".in.*."+kind+".>")
 	}

@@ -35,7 +35,7 @@ export class Client {
     });
   }
 
-  /** Publishes what an agent has written: a text, or an object. Workers do not process it yet. */
+  /** Publishes what an agent has written: a text, or an object. A message id of a chat and run is handled once. */
   async publishMessage(message) {
     const m = this.#with(message, ["chat", "id", "workflow", "agent"], "message");
     const print = await fingerprint(m.workflow, m.agent, m.userId ?? "", m.content, m.turn ?? m.id);
@@ -45,7 +45,7 @@ export class Client {
     });
   }
 
-  /** Publishes what a user has written. Workers do not process it yet. */
+  /** Publishes what a user has written. */
   async publishUserMessage(message) {
     const m = this.#with(message, ["chat", "id", "workflow", "userId"], "message");
     const print = await fingerprint(m.workflow, "user", m.userId, m.content, m.id);

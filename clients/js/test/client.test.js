@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "@nats-io/transport-node";
-import { Client, ConflictError, NoWorkerError, OneturnError, WaitError } from "../index.js";
+import { Client, ConflictError, isShown, NoWorkerError, OneturnError, WaitError } from "../index.js";
 import { startSecuredWorker, startWorker } from "./worker.js";
 
 let worker;
@@ -96,6 +96,22 @@ test("open questions are listed, and an unknown one is refused", async () => {
   assert.equal((await client.answer({ chat: "open", toolCallId: "none/1", value: 1 })).code, "unknown");
 });
 
+test("the object in an agent's message runs its tool, and hidden texts are not shown", async () => {
+  const chat = { chat: "messages", workflow: "Clients" };
+  await client.publishMessage({ ...chat, id: "m1", agent: "Greeter", content: 'Sure:\n{"name": "Ada",}', finishReason: "stop", run: "r1", sequence: 4 });
+  assert.equal((await client.awaitResponse({ chat: "messages", turn: "m1", run: "r1" })).content, "Hello, Ada!");
+  await client.publishMessage({ ...chat, id: "m2", agent: "Interviewer", content: "NEXT", run: "r1", sequence: 6 });
+  await client.publishUserMessage({ ...chat, id: "m3", userId: "u1", content: "hello", run: "r1" });
+  const found = new Map();
+  for (let left = 200; found.size < 4 && left > 0; left--) {
+    for await (const { event } of client.history({ chat: "messages" })) if (event.data.message_id) found.set(event.data.id + event.type, isShown(event));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.equal(found.get("m1chat.text"), true);
+  assert.equal(found.get("m2chat.text"), false);
+  assert.equal(found.get("m3chat.user_message"), true);
+});
+
 test("a turn is cancelled", async () => {
   const turn = { chat: "naps", turn: "nap-1", workflow: "Clients", agent: "Sleeper", model: "Nap", data: { seconds: 60 } };
   await client.publishTurn(turn);
@@ -151,6 +167,8 @@ test("a publisher of a tenant has the rights that a client needs", async () => {
   try {
     const acme = new Client(publisher, { app: "acme" });
     const turn = { chat: "c", turn: "t", workflow: "Clients", agent: "Editor", model: "Post", data: { title: "News" } };
+    await acme.publishMessage({ chat: "c", id: "m", workflow: "Clients", agent: "Greeter", content: '{"name": "Ada"}' });
+    assert.equal((await acme.awaitResponse({ chat: "c", turn: "m" })).content, "Hello, Ada!");
     const answer = ({ tool_call_id: toolCallId }) => acme.answer({ chat: "c", toolCallId, value: { approved: true } });
     assert.equal((await acme.runTurn(turn, { onQuestion: answer })).content, "published");
   } finally {

@@ -67,7 +67,8 @@ class Client:
 
     def publish_message(self, *, chat, id, workflow, agent, content, app=None, run=None, turn=None, finish_reason=None, user_id=None,
                         sequence=None, context_variables=None):
-        """Stores what an agent has written: a text, or an object. Workers do not process it yet."""
+        """Stores what an agent has written: a text, or an object. A message id of a chat and run is handled once. If the agent has a
+        tool, wait returns the response of its turn: that has turn as its key, else the id of the message."""
         app = app or self._app
         _require("message", chat=chat, id=id, workflow=workflow, agent=agent)
         digest = wire.fingerprint(workflow, agent, user_id or "", content, turn or id)
@@ -76,7 +77,7 @@ class Client:
             "turn_sequence": sequence, "context": _context(app, chat, workflow, user_id, sequence, context_variables)})
 
     def publish_user_message(self, *, chat, id, workflow, user_id, content, app=None, run=None):
-        """Stores what a user has written. Workers do not process it yet."""
+        """Stores what a user has written."""
         app = app or self._app
         _require("message", chat=chat, id=id, workflow=workflow, user_id=user_id)
         digest = wire.fingerprint(workflow, "user", user_id, content, id)

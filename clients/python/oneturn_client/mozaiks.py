@@ -34,7 +34,7 @@ class Attachment:
     connection     a URL, opened in a thread as soon as the server is there, what connect returns, or a Client
     app            tenant of chats without app_id; by default "default"
     take_over      whether oneturn replaces MozaiksAI's own automatic tools: if False both run them
-    texts          whether texts of agents and users are published as well; workers do not process them yet
+    texts          whether texts of agents and users are published as well, for triggers, histories and handoffs
     chat_of        a function of a chat id that returns {app_id, workflow_name, user_id} for texts, or None; the default reads
                    them from the chat's connection, or from its last structured output
     run_of         a function of a chat id that returns the run id; by default a new one for each run that is noticed
@@ -43,7 +43,7 @@ class Attachment:
     **options      of connect, and of Client: pool, prefix
     """
 
-    def __init__(self, dispatcher, connection="nats://127.0.0.1:4222", *, app="default", take_over=True, texts=False, chat_of=None, run_of=None,
+    def __init__(self, dispatcher, connection="nats://127.0.0.1:4222", *, app="default", take_over=True, texts=True, chat_of=None, run_of=None,
                  limit=10_000, limit_bytes=64 << 20, on_lost=None, **options):
         self._dispatcher, self._app, self._lock = dispatcher, app, threading.RLock()
         self._chats = chats.Chats(app, chat_of or chats.connection_of, run_of, secrets.token_hex(4), self._lose_text)

@@ -3,7 +3,7 @@
 import time
 import unittest
 
-from oneturn_client import Client, ConflictError, NoWorkerError, OneturnError, UnfinishedError, connect, nats_py
+from oneturn_client import Client, ConflictError, NoWorkerError, OneturnError, UnfinishedError, connect, is_shown, nats_py
 
 from .worker import Worker
 
@@ -96,6 +96,32 @@ class ClientTest:
             self.assertLess(time.monotonic(), end)
         self.assertEqual([question["tool_call_id"] for question in found], ["post-2/1"])
         self.assertEqual(self.client.answer(chat=self.chat(), tool_call_id="none/1", value=1)["code"], "unknown")
+
+    def test_the_object_in_an_agents_message_runs_its_tool(self):
+        message = {"chat": self.chat(), "id": "m1", "workflow": "Clients", "agent": "Greeter", "content": 'Sure:\n{"name": "Ada",}', "finish_reason": "stop",
+                   "run": "r1", "sequence": 4}
+        self.client.publish_message(**message)
+        self.assertEqual(self.client.wait(chat=self.chat(), turn="m1", run="r1")["content"], "Hello, Ada!")
+        self.client.publish_message(**{**message, "id": "m2", "content": {"name": "Bob"}, "turn": "t2", "sequence": 6})
+        self.assertEqual(self.client.wait(chat=self.chat(), turn="t2", run="r1")["content"], "Hello, Bob!")
+        self.client.publish_message(**{**message, "id": "m3", "content": '{"name": "Ad', "finish_reason": "length", "sequence": 8})
+        response = self.client.wait(chat=self.chat(), turn="m3", run="r1")
+        self.assertEqual(response["code"], "validation_failed")
+        self.assertIn("feedback", response["payload"])
+        self.assertEqual([record["kind"] for record in self.client.history(chat=self.chat())], ["text", "tool_call", "tool_response"] * 3)
+
+    def test_texts_are_stored_and_hidden_ones_are_not_shown(self):
+        chat = {"chat": self.chat(), "workflow": "Clients"}
+        self.client.publish_user_message(**chat, id="m1", user_id="u1", content="Automate my posts")
+        self.client.publish_message(**chat, id="m2", agent="Interviewer", content="NEXT")
+        end = time.monotonic() + 20
+        while len(found := [record["event"] for record in self.client.history(chat=self.chat())]) < 3:
+            self.assertLess(time.monotonic(), end, found)
+        texts = {event["type"]: event for event in found if event["type"] in ("chat.text", "chat.user_message")}
+        self.assertTrue(is_shown(texts["chat.user_message"]))
+        self.assertFalse(is_shown(texts["chat.text"]))
+        updates = [event["data"] for event in found if event["type"] == "chat.context_update"]
+        self.assertEqual([(update["variable"], update["value"]) for update in updates], [("interview_complete", True)])
 
     def test_a_turn_is_cancelled(self):
         turn = {"chat": self.chat(), "turn": "nap-1", "workflow": "Clients", "agent": "Sleeper", "model": "Nap", "data": {"seconds": 60}}

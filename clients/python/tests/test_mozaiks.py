@@ -36,7 +36,7 @@ class AttachTest(unittest.TestCase):
         self.lost = []
 
     def attach(self, process, connection=None, **options):
-        options = {"texts": True, "chat_of": process.chat_of, "on_lost": lambda message, reason: self.lost.append((str(message), reason)), **options}
+        options = {"chat_of": process.chat_of, "on_lost": lambda message, reason: self.lost.append((str(message), reason)), **options}
         attachment = attach(process.dispatcher, connection or worker.url, **options)
         self.addCleanup(attachment.detach, 0)
         return attachment
@@ -53,6 +53,16 @@ class AttachTest(unittest.TestCase):
                 return [(data["turn"], data["content"]) for data in ended]
             time.sleep(0.05)
         self.fail("%d of %d turns have a response" % (len(calls), attachment.counts["turns"]))
+
+    def stored(self, process, count):
+        """The kind of each text in the history of the process's chat, and whether it is hidden."""
+        for _ in range(100):
+            found = [record["event"]["data"] for record in self.client.history(chat=process.chat, app=process.app)]
+            texts = [(data["kind"], data["ui_hidden"]) for data in found if "ui_hidden" in data]
+            if len(texts) == count:
+                break
+            time.sleep(0.05)
+        return sorted(texts, key=lambda text: (text[0] != "user_message", text[1]))
 
     def inbound(self, kind, app="default"):
         subscription = self.nats.subscribe("oneturn.in.default.%s.%s.>" % (kind, app))
@@ -86,7 +96,7 @@ class AttachTest(unittest.TestCase):
         attachment = self.attach(process, run_of=None)
         process.dispatcher._event_handlers.pop("chat.run_complete")
         for _ in range(2):
-            asyncio.run(process.run(("text", "Editor", "Hello"), ("output", "Greeter", "Greeting", {"name": "Ada"})))
+            asyncio.run(process.run(("text", "Narrator", "Hello"), ("output", "Greeter", "Greeting", {"name": "Ada"})))
         self.assertEqual(len(self.responses(process, attachment)), 2)
 
     def test_what_both_producers_announce_is_one_turn(self):
@@ -100,19 +110,20 @@ class AttachTest(unittest.TestCase):
         agents, users = self.inbound("agent_message", "acme"), self.inbound("user_message", "acme")
         process = Process("talk", app="acme")
         attachment = self.attach(process)
-        asyncio.run(process.run(("text", "user", "Automate my posts"), ("text", "InterviewAgent", "x" * 900), ("text", "InterviewAgent", "NEXT"),
-                                ("text", "InterviewAgent", "NEXT"), ("text", "system", "[SYSTEM_RESUME_SIGNAL]"), ("text", "InterviewAgent", "")))
+        asyncio.run(process.run(("text", "user", "Automate my posts"), ("text", "Interviewer", "x" * 900), ("text", "Interviewer", "NEXT"),
+                                ("text", "Interviewer", "NEXT"), ("text", "system", "[SYSTEM_RESUME_SIGNAL]"), ("text", "Interviewer", "")))
         texts = [json.loads(agents.next(10).body)["data"] for _ in range(3)]
         run = texts[0]["run_id"]
         self.assertEqual([message["content"] for message in texts], ["x" * 900, "NEXT", "NEXT"])
         self.assertEqual(texts[1], {
-            "kind": "agent_message", "agent": "InterviewAgent", "content": "NEXT", "message_id": "text-6", "run_id": run, "turn_sequence": 6,
+            "kind": "agent_message", "agent": "Interviewer", "content": "NEXT", "message_id": "text-6", "run_id": run, "turn_sequence": 6,
             "context": {"app_id": "acme", "chat_id": "talk", "workflow_name": "Clients", "user_id": "u1"}})
         self.assertEqual(json.loads(users.next(10).body)["data"], {
             "kind": "user_message", "id": "text-2", "chat_id": "talk", "user_id": "u1", "run_id": run, "content": "Automate my posts",
             "context": {"app_id": "acme", "chat_id": "talk", "workflow_name": "Clients", "user_id": "u1"}})
         self.assertEqual(attachment.counts["internal"], 2)
         self.assertEqual(len(process.sent), 6)  # the process shows what it did before
+        self.assertEqual(self.stored(process, 4), [("user_message", False), ("text", False), ("text", True), ("text", True)])
 
     def test_texts_wait_until_the_workflow_of_their_chat_is_known(self):
         agents = self.inbound("agent_message")
