@@ -29,7 +29,7 @@ $(COMMANDS:%=bin/%):
 # Most tests wait for servers and timers, so more of them run at the same time than there are cores. `make lint` vets.
 .PHONY: test
 test: ## run all tests in random order (PKG=./events/... for a part)
-	go test -shuffle=on -parallel=8 -vet=off -timeout=3m $(PKG)
+	go test -shuffle=on -parallel=6 -vet=off -timeout=3m $(PKG)
 
 # COUNT=1000000 FROM=20001 searches schedules that were not searched before.
 COUNT ?= 20000
