@@ -16,6 +16,11 @@ type CallState struct {
 	Waiting bool   // it waits for people and leaves its place in the group to another call
 }
 
+// EndedCall returns what is stored of a call whose response is, with the code and the sequence of the response.
+func EndedCall(success bool, code string, seq uint64) CallState {
+	return CallState{Called: true, Ended: true, Success: success, Code: code, Seq: seq}
+}
+
 // Next is what a program does next.
 type Next struct {
 	Start []*Call // to be called now

@@ -41,16 +41,13 @@ func (smallBlobs) Value(_ context.Context, _ subjects.Key, _ string, stored any)
 	return stored, nil
 }
 
-// benchHandlers are handlers of the workflows of a set, with a journal in memory and a tool that does nothing.
-func benchHandlers(b *testing.B, set *bindings.Set) *handlers.Handlers {
+// benchHandlers are handlers of the workflows of a set, with a journal in memory and one tool.
+func benchHandlers(b *testing.B, set *bindings.Set, tool toolFunc) *handlers.Handlers {
 	b.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(b, err)
 	counters, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(b, err)
-	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
-		return tools.Result{Value: []byte(`{}`)}, nil
-	})
 	return handlers.New(handlers.Config{
 		Config: run.Config{
 			Space:    space,
@@ -104,7 +101,7 @@ func BenchmarkTurn(b *testing.B) {
 		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`)},
 	}})
 	require.NoError(b, err)
-	benchTurns(b, benchHandlers(b, set), "M", map[string]any{})
+	benchTurns(b, benchHandlers(b, set, nothing), "M", map[string]any{})
 }
 
 // benchProgram has tools with schemas as MCP servers report them.
@@ -135,13 +132,16 @@ func BenchmarkProgramTurn(b *testing.B) {
 	require.NoError(b, os.WriteFile(filepath.Join(dir, "WF", "oneturn.yaml"), []byte(benchProgram), 0o600))
 	set, err := bindings.Load(b.Context(), bindings.Options{Root: dir})
 	require.NoError(b, err)
+	empty := func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: []byte(`{}`)}, nil
+	}
 	for _, calls := range []int{1, 5, 20} {
 		list := make([]any, calls)
 		for i := range list {
 			list[i] = map[string]any{"tool_name": "work", "arguments": map[string]any{"n": json.Number(strconv.Itoa(i)), "note": "one of many", "customer": map[string]any{"name": "Ada"}}}
 		}
 		b.Run(strconv.Itoa(calls), func(b *testing.B) {
-			benchTurns(b, benchHandlers(b, set), "", map[string]any{"type": "tool_calls", "calls": list})
+			benchTurns(b, benchHandlers(b, set, empty), "", map[string]any{"type": "tool_calls", "calls": list})
 		})
 	}
 }

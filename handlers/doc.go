@@ -18,6 +18,7 @@
 //   - answer.go, expire.go, cancel.go, resume.go: the handlers of the other kinds of messages; cancel.go also finds the
 //     turn that a cancel is about
 //   - program.go: step 7 of a turn whose tool is a program, as the host of its runner
+//   - program_turn.go: what a worker knows of such a turn in addition
 //   - program_stored.go: the record that has the program
 //   - program_step.go, program_step_end.go: one step, up to its tool and after it
 //   - program_agents.go: the planner, the approval and the responder

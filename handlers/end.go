@@ -176,8 +176,8 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 			"and it is not run again.", r.ToolName, t.blocked)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
-	case code == events.CodeCancelled && t.cancelled != "":
-		r.Content = t.cancelled
+	case code == events.CodeCancelled && t.program != nil && t.program.cancelled != "":
+		r.Content = t.program.cancelled
 	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1) && nothingCalled(d.Turn):
 		r.Content = cancelledBeforeCalls
 	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1):
@@ -219,7 +219,7 @@ func (t *turn) noteDecision(d idempotency.Decision) {
 	if d.Turn == nil {
 		return
 	}
-	t.newest.note(d.Turn.Newest())
+	t.ofPrograms().newest.note(d.Turn.Newest())
 	if claim := d.Turn.Claim; claim != nil && claim.Meta.Effect == string(events.EffectProgram) {
 		t.closes = true
 	}

@@ -79,6 +79,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	defer clock.End()
 	r.OnWait(clock.Pause)
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compilerOf(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
+	t.ofPrograms() // before steps use it at the same time
 	p.cancelReason = h.reasonReader(t, d.Turn)
 	p.used = usageOf(d.Turn)
 	begun := time.Now()
@@ -104,9 +105,9 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	if stopped == nil && p.nothingOpen(out) {
 		t.closes = false
 	}
-	t.unreportedCalls = p.withoutEnd()
+	t.ofPrograms().unreported = p.withoutEnd()
 	if stopped != nil {
-		t.cancelled = p.cancelledText()
+		t.ofPrograms().cancelled = p.cancelledText()
 	}
 	return h.endProgram(t, d, out, stopped)
 }
@@ -323,21 +324,6 @@ func (p *programRun) changed() {
 	case p.changes <- struct{}{}:
 	default:
 	}
-}
-
-// compiledProgram is what the arguments of a turn were compiled to before it was claimed.
-type compiledProgram struct {
-	compiler *program.Compiler
-	program  *flow.Program // nil if ask is not
-	ask      *flow.Request
-}
-
-// compilerOf returns the compiler that has compiled the program of a turn before its claim, else a new one.
-func (h *Handlers) compilerOf(t *turn) *program.Compiler {
-	if t.compiled != nil {
-		return t.compiled.compiler
-	}
-	return h.compiler(t)
 }
 
 // compiler compiles the programs of a call whose tool runs programs, and finds the tools of their steps.

@@ -130,7 +130,7 @@ func (p *programRun) closeRaces() error {
 	if len(open) == 0 {
 		return nil
 	}
-	calls, err := p.read(open, max(p.turn.newest.Load(), p.d.Turn.Newest()))
+	calls, err := p.read(open, max(p.turn.program.newest.Load(), p.d.Turn.Newest()))
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *programRun) closeLoser(open *idempotency.Call) (*idempotency.Record, er
 	if err != nil {
 		return nil, err
 	}
-	p.turn.newest.note(response.Seq)
+	p.turn.program.newest.note(response.Seq)
 	if response.Meta.Nonce == hold.Nonce {
 		p.h.countClosed(called, events.CodeCancelled)
 	}
@@ -186,7 +186,7 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 		ends = events.CodeCancelled
 	}
 	open := map[subjects.Key]*events.ToolCall{}
-	held, err := h.Journal.CloseSteps(ctx, hold, t.newest.Load(), func(step *idempotency.Call) ([]byte, error) {
+	held, err := h.Journal.CloseSteps(ctx, hold, t.ofPrograms().newest.Load(), func(step *idempotency.Call) ([]byte, error) {
 		event, called, err := h.closing(t, step, ends)
 		open[step.Key] = called
 		return event, err

@@ -187,7 +187,7 @@ func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error)
 		return entry, err
 	}
 	entry, err = p.h.Journal.Enter(p.lease(), s.run.Hold(), idempotency.StepCall{
-		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn, Since: p.turn.newest.Load(),
+		Event: event, Digest: s.Binding.Digest, Known: p.d.Turn, Since: p.turn.program.newest.Load(),
 		Interrupted: func(*idempotency.Record) ([]byte, error) {
 			return p.h.endedStep(s.turn, events.CodeInterrupted, fmt.Sprintf(
 				"The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", s.Binding.Tool), s.Binding.Tool)
@@ -196,9 +196,9 @@ func (p *programRun) storeCall(s *step) (entry idempotency.StepEntry, err error)
 	if err == nil && entry.Called == nil {
 		p.h.addStored(s.Key.App, len(event))
 	}
-	p.turn.newest.note(entry.Seq)
+	p.turn.program.newest.note(entry.Seq)
 	if entry.Response != nil {
-		p.turn.newest.note(entry.Response.Seq)
+		p.turn.program.newest.note(entry.Response.Seq)
 	}
 	return entry, err
 }

@@ -94,7 +94,7 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	if err != nil {
 		return idempotency.Record{}, err
 	}
-	p.turn.newest.note(response.Seq)
+	p.turn.program.newest.note(response.Seq)
 	p.h.addStored(s.Key.App, len(event))
 	if response.Meta.Nonce != hold.Nonce { // an earlier owner was faster: its changes of context variables count
 		return response, p.h.mergeMissing(write, p.turn.m.tools, p.turn.m, &response)

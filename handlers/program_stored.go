@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/flow"
@@ -37,7 +36,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 			return nil, err
 		}
 		p.h.addStored(p.own.Key.App, len(event))
-		p.turn.newest.note(stored.Seq)
+		p.turn.program.newest.note(stored.Seq)
 		p.own.Hit(failpoint.AfterProgram)
 		if hold := p.run.Hold(); stored.Meta.Nonce == hold.Nonce && p.copies == nil { // what was compiled is what is stored
 			return compiled, nil
@@ -64,8 +63,8 @@ func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
 
 // compile compiles the arguments of the call, unless that was done before the turn was claimed.
 func (p *programRun) compile() (*flow.Program, *flow.Request, error) {
-	if done := p.own.compiled; done != nil {
-		return done.program, done.ask, nil
+	if of := p.own.program; of != nil && of.compiled != nil {
+		return of.compiled.program, of.compiled.ask, nil
 	}
 	return p.compiler.Compile(p.own.args)
 }
@@ -143,16 +142,4 @@ func (p *programRun) decodeStarted(record *idempotency.Record) (*flow.Program, e
 		return nil, damaged(record.Key)
 	}
 	return stored, p.readCopies(reading, e, record.Key)
-}
-
-// newest is the sequence of the newest record that a worker knows of. Steps of a program note theirs at the same time.
-type newest struct{ atomic.Uint64 }
-
-func (n *newest) note(seq uint64) {
-	for {
-		known := n.Load()
-		if seq <= known || n.CompareAndSwap(known, seq) {
-			return
-		}
-	}
 }

@@ -55,7 +55,6 @@ type turn struct {
 	args          map[string]any
 	argsJSON      events.Canonical
 	reject        *rejection    // why the tool must not be entered, nil if it may
-	cancelled     string        // what its program had done when it was cancelled, "" if its outcome states that or its tool is not a program
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed
@@ -64,13 +63,10 @@ type turn struct {
 	merge   func(ctx context.Context) error
 	claimed *idempotency.Record // its claim, nil for a turn that this message has started
 	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
-	// unreportedCalls are the calls of its program whose ends are not in the payload of its response, because this worker knows of none
-	unreportedCalls []subjects.Key
-	compiled        *compiledProgram // its program, if this worker has compiled that before the claim
-	newest          newest           // record of it that this worker knows of, if its tool is a program
-	retry           *retryPlan       // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
-	origin          *chatMessage     // the message that has made it, if this worker handles that message; nil otherwise
-	reads           bool             // it has a place in the budget of retries
+	program *programTurn        // what is known of it if its tool runs programs, see [turn.ofPrograms]; nil if nothing is
+	retry   *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	origin  *chatMessage        // the message that has made it, if this worker handles that message; nil otherwise
+	reads   bool                // it has a place in the budget of retries
 	// undecided is why it is not known whether the turn may run
 	undecided error
 }

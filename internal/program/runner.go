@@ -142,7 +142,7 @@ func (r *Runner) waiting(why error) (waiting []*flow.Call) {
 func (r *Runner) state(waiting []*flow.Call) flow.State {
 	state := flow.State{}
 	for id, end := range r.Ends {
-		state[id] = flow.CallState{Called: true, Ended: true, Success: end.Success, Code: end.Code, Seq: end.Seq}
+		state[id] = flow.EndedCall(end.Success, end.Code, end.Seq)
 	}
 	for id, running := range r.running {
 		if _, ended := r.Ends[id]; !ended {

@@ -97,11 +97,11 @@ func (p *Past) state(program *flow.Program, prefix string) flow.State {
 	for _, call := range program.Calls() {
 		id := prefix + call.ID
 		if copied := p.copies.Call(id); copied != nil {
-			state[call.ID] = flow.CallState{Called: true, Ended: true, Success: copied.Success, Code: string(copied.Code), Seq: copied.Seq}
+			state[call.ID] = flow.EndedCall(copied.Success, string(copied.Code), copied.Seq)
 		} else if own := p.calls[id]; own != nil {
-			s := flow.CallState{Called: true, Ended: own.end != nil}
+			s := flow.CallState{Called: true}
 			if own.end != nil {
-				s.Success, s.Code, s.Seq = own.end.Success, string(own.end.FailureCode()), own.seq
+				s = flow.EndedCall(own.end.Success, string(own.end.FailureCode()), own.seq)
 			}
 			state[call.ID] = s
 		}
