@@ -45,7 +45,7 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	case a.Finish == "length":
 		return unusable(fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
 	case agentjson.Incomplete(a.Finish) != "":
-		return unusable("the model's answer is not complete: "+agentjson.Incomplete(a.Finish))
+		return unusable("the model's answer is not complete: " + agentjson.Incomplete(a.Finish))
 	case open:
 		return unusable("the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
 	case strings.TrimSpace(content) == "":
@@ -63,7 +63,7 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	if err == nil {
 		return t.client.RedactJSON(found.JSON), nil
 	}
-	return unusable("the model's answer is not the JSON that was asked for"+reason(err)+
+	return unusable("the model's answer is not the JSON that was asked for" + reason(err) +
 		": ask it again, for one JSON value that fits the schema and nothing else")
 }
 
