@@ -118,6 +118,7 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 		b.addPresentation(&m.tools[i])
 	}
 	b.index()
+	b.compileHandoffs()
 	b.startValues(opts)
 	b.checkTriggers()
 	b.w.rules = newRules(b.variables, m.splitHiding)

@@ -208,7 +208,7 @@ func (b *binder) checkAgents() {
 	}
 	for _, a := range b.agents {
 		switch tool, ok := b.w.onlyTool[a.name]; {
-		case !a.auto:
+		case !a.auto, isOwnFormat(path.Base(a.at.file)) && b.w.handoffs.Mentions(a.name): // an agent that only talks
 		case ok && tool.manual:
 			b.warnf(a.at, "auto_agent_without_tool",
 				a.at.fixFor("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),

@@ -5,7 +5,7 @@
 // are read, alone or side by side:
 //
 //   - the manifests of MozaiksAI, every generation, as YAML or JSON: agents, tools,
-//     structured_outputs, context_variables, orchestrator;
+//     structured_outputs, context_variables, handoffs, orchestrator;
 //   - our own oneturn.yaml, one file a workflow.
 //
 // A complete oneturn.yaml:
@@ -38,6 +38,8 @@
 //	servers       name → MCP server {command, env, url, headers, …}
 //	defaults      {effect, timeout, max_attempts} of every tool that does not set them
 //	context       name → {type, description, default, source, triggers, transitions, agents}
+//	handoffs      list of {from, to, condition, conditions, condition_type, trigger, scope, description}, or
+//	              {decider (a tool of kind agent), rules}; see package handoff
 //	on_key_reuse  refuse (default) or run; with refuse written out, turns made under run are found too
 //	compat        {silent: true} restores MozaiksAI's silence on failures, {events: true} the
 //	              older names of its events, {split_hiding: true} its rule of hiding messages
@@ -66,6 +68,7 @@
 //   - mozaiks_*.go: the manifests of MozaiksAI
 //   - context_variables.go, trigger_reader.go: context variables and their triggers; start_values.go: what variables start
 //     with, from the environment, files (variable_files.go) and tools (variable_tools.go)
+//   - handoffs.go: handoff rules, which package handoff compiles, and their decider
 //   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
 //     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
 //     cache_policy.go, program.go (tools that run programs: plans and orchestrations)
@@ -92,6 +95,7 @@
 //
 // docs/mozaiksai.md describes each difference. In the code:
 //
+//   - rules and conditions of handoffs: packages handoff and handoff/expression
 //   - manifests of every generation: mozaiks_manifests.go (orchestrator, agents), mozaiks_models.go, mozaiks_tools.go,
 //     mozaiks_tools_2025.go, mozaiks_context_variables.go, and sourceType and inlineSource in context_variables.go
 //   - hiding by another rule than setting, under compat.split_hiding: [Rules.Text]

@@ -32,7 +32,10 @@ func FuzzManifest(f *testing.F) {
 		}
 	}
 	f.Add("context_variables.yaml", []byte("definitions: {v: {source: {type: state, triggers: [{type: agent_text, agent: A, match: {regex: x}}]}}}"))
+	f.Add("handoffs.yaml", []byte(`handoffs: {decider: x, handoff_rules: [{source_agent: A, target_agent: B, condition: "${x} == 1"}, 5]}`))
+	f.Add("handoffs.json", []byte(`{"A": ["B", {"to": "user", "trigger": "NEXT"}]}`))
 	known := map[string]bool{
+		"handoffs.yaml": true, "handoffs.json": true,
 		"oneturn.yaml": true, "oneturn.json": true, "tools.yaml": true, "tools.json": true, "agents.yaml": true, "agents.json": true,
 		"structured_outputs.yaml": true, "structured_outputs.json": true, "context_variables.yaml": true, "tools.oneturn.yaml": true,
 	}

@@ -30,8 +30,10 @@ type manifest struct {
 	dropped      []string // names of tools that could not be read
 	servers      map[string]serverEntry
 	variables    []Variable
-	triggers     int             // of all variables
-	regexes      int             // in these
+	triggers     int // of all variables
+	regexes      int // in these
+	handoffs     []handoffSource
+	pattern      string          // orchestration_pattern; "" if it is not written
 	conditions   map[string]bool // variables that conditions of handoffs refer to
 	defaults     policy
 	reuse        string    // on_key_reuse: reuseRun, reuseRefuse, or "" if it is not mentioned

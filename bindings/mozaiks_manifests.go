@@ -12,9 +12,9 @@ func (m *manifest) readMozaiks(docs map[string]document) {
 	m.readStructuredOutputs(docs["structured_outputs"])
 	m.readTools(docs["tools"])
 	m.readContext(docs["context_variables"])
-	m.findConditions(docs["handoffs"].root)
+	m.readHandoffs(docs["handoffs"])
 	m.readVisual(docs["ui_config"])
-	for _, section := range []string{"handoffs", "hooks", "ui_config"} {
+	for _, section := range []string{"hooks", "ui_config"} {
 		if d := docs[section]; d.root != nil {
 			m.infof(place{file: d.file}, "not_interpreted", "", "%s is there; it has no part in calling tools and is not interpreted", section)
 		}
@@ -45,6 +45,7 @@ func (m *manifest) readOrchestrator(d document) {
 		m.infof(w.at(d.file), "workflow_name_differs", "rename the folder or the key",
 			"workflow_name is %s; the folder's name %s counts", quoted(w.str()), quoted(m.workflow))
 	}
+	m.pattern = n.get("orchestration_pattern").str()
 	if p := n.get("orchestration_pattern"); p.str() != "" && !slices.Contains(patterns(), p.str()) {
 		m.warnf(p.at(d.file), "unknown_pattern", didYouMean(p.str(), patterns()),
 			"orchestration_pattern %s is not known to MozaiksAI", quoted(p.str()))

@@ -37,7 +37,9 @@ func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
 func ownKeys(object string) []string {
 	switch object {
 	case "manifest":
-		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "on_key_reuse", "compat", "servers"}
+		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "handoffs", "on_key_reuse", "compat", "servers"}
+	case "handoffs":
+		return []string{"decider", "rules"}
 	case "agent":
 		return []string{"model", "description", "tools"}
 	case "tool":
@@ -144,6 +146,7 @@ func (m *manifest) readOneturn(d document) {
 	m.readServers(n.get("servers"), d.file)
 	m.listedTools(n.get("tools"), d.file, exampleTool, m.ownTool)
 	m.ownContext(n.get("context"), d.file)
+	m.ownHandoffs(n.get("handoffs"), d.file)
 }
 
 func (m *manifest) ownAgents(n *node, file string) {

@@ -48,6 +48,10 @@ tools:
 defaults: {timeout: 2.5, max_attempts: 2}
 context:
   topic: {type: string, description: what it is about, default: none, source: {type: state}, agents: [Greeter]}
+handoffs:
+  - {from: [Greeter, user], to: Planner, condition: "${topic} != None", condition_type: expression, scope: pre, description: skips}
+  - {from: Greeter, to: Planner, trigger: [NEXT, DONE], conditions: ["${topic}"]}
+  - {from: Planner, to: user}
 on_key_reuse: run
 compat: {silent: true, events: true}
 `
@@ -116,6 +120,14 @@ func invalidManifests() map[string]string {
 		"unknown key of defaults": "defaults: {retries: 3}",
 		"unknown key of compat":   "compat: {quiet: true}",
 		"unknown key of context":  "context: {v: {typ: string}}",
+		"unknown key of handoffs": "handoffs: {rule: []}",
+		"unknown key of a rule":   "handoffs: [{from: A, to: B, conditon: x}]",
+		"rule without target":     "handoffs: [{from: A}]",
+		"rule without source":     "handoffs: {rules: [{to: A}]}",
+		"rules as a map":          "handoffs: {rules: {A: B}}",
+		"condition as a number":   "handoffs: [{from: A, to: B, condition: 5}]",
+		"trigger as a map":        "handoffs: [{from: A, to: B, trigger: {equals: x}}]",
+		"decider as a list":       "handoffs: {decider: [x]}",
 		"bad effect":              "tools: [{name: t, agent: A, kind: go, effect: sometimes}]",
 		"bad timeout":             "tools: [{name: t, agent: A, kind: go, timeout: soon}]",
 		"negative timeout":        "tools: [{name: t, agent: A, kind: go, timeout: -1}]",

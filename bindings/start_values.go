@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/process"
 )
 
@@ -237,28 +236,6 @@ func integer(text string) (any, bool) {
 		return nil, false
 	}
 	return json.Number(strconv.FormatInt(n, 10)), true
-}
-
-// findConditions notes the variables that texts of the handoffs refer to, as ${name}.
-func (m *manifest) findConditions(n *node) {
-	if n == nil {
-		return
-	}
-	for rest := n.text; n.is(textNode); {
-		_, after, found := strings.Cut(rest, "${")
-		if !found {
-			break
-		}
-		var name string
-		name, rest, _ = strings.Cut(after, "}")
-		if m.conditions == nil {
-			m.conditions = map[string]bool{}
-		}
-		m.conditions[strings.TrimSpace(events.Name(name))] = true
-	}
-	for _, item := range n.items {
-		m.findConditions(item)
-	}
 }
 
 // filesFolder returns the folder that files of variables must be in.

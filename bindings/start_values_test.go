@@ -89,12 +89,12 @@ func TestBooleanWithoutDefaultInAConditionIsAWarning(t *testing.T) {
 -- W/agents.yaml --
 agents: {}
 -- W/handoffs.yaml --
-handoff_rules: [{source_agent: A, target_agent: B, condition: "${a} == False or ${ok}"}]
+handoff_rules: [{source_agent: A, target_agent: B, handoff_type: condition, condition: "${a} == False or ${ok}"}]
 -- W/context_variables.yaml --
 definitions:
-  a: {type: boolean, source: {type: state}}
+  a: {type: boolean, source: {type: state, triggers: [{type: agent_text, agent: A, match: {equals: a}}]}}
   b: {type: boolean, source: {type: state}}
-  ok: {type: boolean, source: {type: state, default: null}}
+  ok: {type: boolean, source: {type: state, default: null, triggers: [{type: agent_text, agent: A, match: {equals: ok}}]}}
 `))
 	require.Equal(t, []string{
 		"W/context_variables.yaml:2: warning: boolean context variable a has no default, so it starts as null, and a condition compares it: ${a} == False does not hold [no_default]: write default: false",

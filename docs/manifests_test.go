@@ -137,7 +137,7 @@ func TestManifestOfThePageHasEveryKeyOfTheSchema(t *testing.T) {
 	common, err := jsonschema.CompileString("shared.schema.json", string(shared))
 	require.NoError(t, err)
 	var text strings.Builder
-	for _, block := range fenced(t, "manifests.md", "yaml") {
+	for _, block := range append(fenced(t, "manifests.md", "yaml"), fenced(t, "context-variables.md", "yaml")...) {
 		var tree any
 		require.NoError(t, yaml.Unmarshal([]byte(block.text), &tree))
 		if strings.HasPrefix(block.text, "# tools.oneturn.yaml\n") {
@@ -191,6 +191,9 @@ func TestPageNamesTheCodesOfDiagnosticsThatAreErrors(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../bindings/*.go")
 	require.NoError(t, err)
+	rules, err := filepath.Glob("../handoff/*.go")
+	require.NoError(t, err)
+	files = append(files, rules...)
 	var codes []string
 	var all strings.Builder
 	for _, file := range files {

@@ -50,9 +50,15 @@ func (n names) agent(name string) string {
 
 // unknownFix is the fix for a name that no agent has.
 func (n names) unknownFix(name string) string {
-	rule := nearest.Rule{Fold: strings.ToLower, Edits: func(_, candidate string) int { return max(1, len(candidate)/3) }}
-	if near := nearest.Of(name, slices.Sorted(slices.Values(n.agents)), rule); near != "" {
+	if near := nearestName(name, n.agents); near != "" {
 		return "did you mean " + shown(near) + "?"
 	}
 	return "name an agent of the workflow, user or terminate"
+}
+
+// nearestName returns the known name that a misspelt one was probably meant to be, or "".
+func nearestName(name string, known []string) string {
+	return nearest.Of(name, slices.Sorted(slices.Values(known)), nearest.Rule{
+		Fold: strings.ToLower, Edits: func(_, candidate string) int { return (len(candidate) + 1) / 3 },
+	})
 }

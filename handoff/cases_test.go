@@ -47,7 +47,7 @@ func TestHandoffsHaveTheResultsOfTheCases(t *testing.T) {
 			if c.Decider != nil {
 				opts.Decider = "decider"
 			}
-			rules, found := handoff.Compile(opts, c.Manifest)
+			rules, found := handoff.Compile(opts, handoff.Manifest{JSON: c.Manifest})
 			var codes []string
 			for _, f := range found {
 				require.NotEmpty(t, f.Fix, f.Message)
@@ -78,7 +78,7 @@ func answerOf(value any) handoff.Answer {
 
 func readCases(t *testing.T) []ruleCase {
 	t.Helper()
-	data, err := os.ReadFile("testdata/handoff_rules.jsonl")
+	data, err := os.ReadFile("../testdata/agent-messages/handoff_rules.jsonl")
 	require.NoError(t, err)
 	var all []ruleCase
 	for d := json.NewDecoder(bytes.NewReader(data)); ; {

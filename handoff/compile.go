@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +16,7 @@ import (
 // MaxRules bounds the rules of one workflow.
 const MaxRules = 2000
 
-const (
-	maxFindings = 1000
-	codeTooMany = "too_many_rules"
-)
+const maxFindings = 1000
 
 // Options are what the rules of a workflow refer to.
 type Options struct {
@@ -30,19 +28,33 @@ type Options struct {
 	Locate func(manifest int, pointer string) (file string, line int)
 }
 
-// Compile reads the contents of manifests as JSON: of handoffs.yaml or of the key handoffs of oneturn.yaml, as a list of
-// rules, as a map source → targets, or wrapped in handoffs, handoff_rules or rules. Rules of several manifests are
-// numbered one after the other. A rule that has an error is left out alone.
-func Compile(opts Options, manifests ...[]byte) (*Rules, []diag.Finding) {
+// Manifest is a file or a key of a file that has rules.
+type Manifest struct {
+	// JSON is the content of handoffs.yaml or of the key handoffs of oneturn.yaml: a list of rules, a map
+	// source → targets, or either of them under handoffs, handoff_rules or rules.
+	JSON []byte
+	// Strict makes a key that is not one of [Keys] an error that leaves out its rule, as in oneturn.yaml. Otherwise, only
+	// a key that looks like a misspelt one is reported.
+	Strict bool
+}
+
+// Keys returns the keys of a rule in oneturn.yaml.
+func Keys() []string {
+	return []string{"from", "to", "condition", "conditions", "condition_type", "scope", "trigger", "description"}
+}
+
+// Compile reads the rules of a workflow. Rules of several manifests are numbered one after the other. A rule that has
+// an error is left out alone.
+func Compile(opts Options, manifests ...Manifest) (*Rules, []diag.Finding) {
 	c := compiler{Options: opts, rules: &Rules{
 		bySource: make(map[string][]*Rule), ignored: make(map[string][]Ignored), names: newNames(opts.Agents), decider: opts.Decider,
 	}}
-	for i, text := range manifests {
-		c.manifest = i
-		c.read(json.RawMessage(text), "")
+	for i, m := range manifests {
+		c.manifest, c.strict = i, m.Strict
+		c.read(json.RawMessage(m.JSON), "")
 	}
 	if c.next > MaxRules {
-		c.addf(diag.SeverityError, "", codeTooMany, "split the workflow", "there are %d handoff rules; those after %d are ignored", c.next, MaxRules)
+		c.addf(diag.SeverityError, "", "too_many_rules", "split the workflow", "there are %d handoff rules; those after %d are ignored", c.next, MaxRules)
 	}
 	c.checkUnreachable()
 	return c.rules, c.found
@@ -55,6 +67,7 @@ type compiler struct {
 	rules    *Rules
 	found    []diag.Finding
 	manifest int // the current one
+	strict   bool
 	next     int // number of the next rule
 }
 
@@ -64,6 +77,8 @@ type entry struct {
 	source  any    // of a map source → targets; nil if the entry has it
 	pointer string // of the entry
 	mozaiks bool   // has the keys of MozaiksAI, which ignores the condition of an after_work rule
+
+	unknownKey bool // it has a key that is an error
 }
 
 func (c *compiler) locate(pointer string) (file string, line int) {
@@ -75,7 +90,7 @@ func (c *compiler) locate(pointer string) (file string, line int) {
 
 func (c *compiler) addf(severity diag.Severity, pointer, code, fix, format string, args ...any) {
 	file, line := c.locate(pointer)
-	if len(c.found) >= maxFindings && code != codeTooMany {
+	if len(c.found) >= maxFindings && code != "too_many_rules" {
 		return
 	}
 	f := diag.Finding{Severity: severity, File: file, Line: line, Field: pointer, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix}
@@ -176,7 +191,7 @@ func targetKeys() []string { return []string{"target_agent", "to_agent", "to", "
 
 func ruleKeys() []string {
 	return slices.Concat(sourceKeys(), targetKeys(), []string{
-		"handoff_type", "condition", "conditions", "condition_type", "condition_scope", "scope", "trigger", "transition_target", "description",
+		"targets", "handoff_type", "condition", "conditions", "condition_type", "condition_scope", "scope", "trigger", "transition_target", "description",
 	})
 }
 
@@ -207,6 +222,7 @@ func (c *compiler) entry(value, source any, pointer string) {
 		return
 	}
 	_, e.mozaiks = e.fields["source_agent"]
+	e.unknownKey = c.checkKeys(e)
 	for i, target := range e.targets() {
 		single := e
 		single.fields = target
@@ -215,6 +231,31 @@ func (c *compiler) entry(value, source any, pointer string) {
 		}
 		c.rule(single)
 	}
+}
+
+// checkKeys reports the keys of an entry that are not known. It returns whether one is an error.
+func (c *compiler) checkKeys(e entry) (refused bool) {
+	known := ruleKeys()
+	if c.strict {
+		known = Keys()
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.fields)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		near := nearestName(key, known)
+		at := e.pointer + "/" + escaped(key)
+		switch {
+		case c.strict && near != "":
+			c.errorf(at, "unknown_key", "did you mean "+near+"?", "a handoff rule has no key %s", shown(key))
+		case c.strict:
+			c.errorf(at, "unknown_key", "known: "+strings.Join(known, ", "), "a handoff rule has no key %s", shown(key))
+		case near != "":
+			c.warnf(at, "misspelt_key", "did you mean "+near+"?", "key %s of a handoff rule is not known and is ignored", shown(key))
+		}
+		refused = refused || c.strict
+	}
+	return refused
 }
 
 func (c *compiler) badEntry(value any, pointer string) {
@@ -235,7 +276,7 @@ func (e *entry) targets() []map[string]any {
 		merged := make(map[string]any)
 		for _, from := range []map[string]any{e.fields, fields} {
 			for _, k := range known {
-				if v, ok := from[k]; ok {
+				if v, ok := from[k]; ok && k != "targets" {
 					merged[k] = v
 				}
 			}

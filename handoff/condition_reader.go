@@ -60,7 +60,8 @@ func (c *compiler) handoffType(e entry) (string, bool) {
 	if value == nil || isText && slices.Contains([]string{"", "afterwork", "condition"}, kind) {
 		return kind, true
 	}
-	c.errorf(e.pointer+"/handoff_type", "unknown_handoff_type", "write after_work or condition", "unknown handoff_type %s", display(value))
+	at := e.pointer + "/handoff_type"
+	c.errorf(at, "unknown_handoff_type", "write after_work or condition", "unknown handoff_type %s", display(value))
 	return "", false
 }
 
@@ -117,7 +118,9 @@ func (c *compiler) triggers(e entry, r *Rule) (code string) {
 			c.errorf(e.pointer+"/trigger", "bad_condition", "write the text that the agent sends, for example trigger: NEXT", "the trigger of a handoff rule must be a text, not %s", typeName(item))
 			return "bad_condition"
 		}
-		r.triggers = append(r.triggers, strings.TrimSpace(text))
+		text = strings.TrimSpace(text)
+		r.texts = append(r.texts, text)
+		r.triggers = append(r.triggers, strings.ToLower(text)) // compared as in triggers of context variables
 	}
 	return ""
 }

@@ -142,8 +142,7 @@ func (w *walk) first(source string, kind func(r *Rule) bool) *Rule {
 
 // applies reports whether the conditions of a rule hold.
 func (w *walk) applies(r *Rule, source string) bool {
-	content := strings.TrimSpace(w.in.Content)
-	if len(r.triggers) > 0 && !slices.ContainsFunc(r.triggers, func(t string) bool { return strings.EqualFold(t, content) }) {
+	if len(r.triggers) > 0 && !slices.Contains(r.triggers, strings.ToLower(strings.TrimSpace(w.in.Content))) {
 		return false
 	}
 	for _, e := range r.conditions {

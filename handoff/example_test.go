@@ -10,11 +10,11 @@ import (
 func Example() {
 	rules, findings := handoff.Compile(handoff.Options{
 		Agents: []string{"Interviewer", "Architect"}, Variables: []string{"complete"}, Decider: "judge",
-	}, []byte(`{"handoff_rules": [
+	}, handoff.Manifest{JSON: []byte(`{"handoff_rules": [
 	  {"source_agent": "Interviewer", "target_agent": "Architect", "handoff_type": "condition", "condition": "${complete} == True"},
 	  {"source_agent": "Interviewer", "target_agent": "terminate", "handoff_type": "condition", "condition": "the user gives up"},
 	  {"source_agent": "Interviewer", "target_agent": "user", "handoff_type": "after_work"},
-	  {"source_agent": "Architect", "target_agent": "Tester", "handoff_type": "after_work"}]}`))
+	  {"source_agent": "Architect", "target_agent": "Tester", "handoff_type": "after_work"}]}`)})
 	for _, r := range rules.List() {
 		fmt.Println(r)
 	}

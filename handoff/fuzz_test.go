@@ -25,7 +25,7 @@ func FuzzDecide(f *testing.F) {
 			variables = nil
 		}
 		for _, decider := range []string{"", "judge"} {
-			rules, found := handoff.Compile(handoff.Options{Agents: []string{"A", "B", "C"}, Decider: decider}, []byte(manifest))
+			rules, found := handoff.Compile(handoff.Options{Agents: []string{"A", "B", "C"}, Decider: decider}, handoff.Manifest{JSON: []byte(manifest)})
 			for _, finding := range found {
 				if finding.Code == "" || finding.Message == "" || finding.Severity == "" {
 					t.Fatalf("%+v", finding)

@@ -18,7 +18,7 @@ func compile(t *testing.T, decider, manifest string) (*handoff.Rules, []string) 
 	rules, found := handoff.Compile(handoff.Options{
 		Agents: []string{"A", "B", "C"}, Variables: []string{"x", "y"}, Decider: decider,
 		Locate: func(n int, pointer string) (string, int) { return fmt.Sprintf("W%d%s", n, pointer), n + 1 },
-	}, []byte(manifest))
+	}, handoff.Manifest{JSON: []byte(manifest)})
 	lines := make([]string, len(found))
 	for i, f := range found {
 		lines[i] = f.Field + " " + f.Code
@@ -131,6 +131,26 @@ func TestRulesThatNeverApplyAreReported(t *testing.T) {
 	}
 }
 
+func TestUnknownKeyOfAStrictRuleIsAnError(t *testing.T) {
+	t.Parallel()
+	text := []byte(`[{"from": "A", "to": "B", "conditon": "${x}"}, {"from": "A", "to": "C", "note": 1}, {"from": "A", "to": "user"}]`)
+	opts := handoff.Options{Agents: []string{"A", "B", "C"}}
+	rules, found := handoff.Compile(opts, handoff.Manifest{JSON: text, Strict: true})
+	require.Len(t, found, 2)
+	require.Equal(t, "did you mean condition?", found[0].Fix)
+	require.Equal(t, "/1/note", found[1].Field)
+	d, _ := rules.Decide(handoff.Input{Agent: "A"})
+	require.Equal(t, handoff.Decision{To: "user", Rule: 2, Reason: handoff.ReasonAfterWork, Ignored: []handoff.Ignored{{Rule: 0, Code: "unknown_key"}, {Rule: 1, Code: "unknown_key"}}}, d)
+
+	rules, found = handoff.Compile(opts, handoff.Manifest{JSON: text}, handoff.Manifest{JSON: text})
+	require.Len(t, rules.List(), 6)
+	require.Equal(t, "misspelt_key", found[0].Code)
+	for _, key := range handoff.Keys() {
+		_, found = handoff.Compile(opts, handoff.Manifest{JSON: []byte(`{"B": {"` + key + `": "C"}}`), Strict: true})
+		require.NotContains(t, fmt.Sprint(found), "unknown_key")
+	}
+}
+
 func TestTriggerIsTheWholeText(t *testing.T) {
 	t.Parallel()
 	rules, _ := compile(t, "", `[{"from": "A", "to": "B", "trigger": "Weiter, Größe", "condition": "${x} > 1"}]`)
@@ -191,7 +211,7 @@ func TestUserIsAnsweredByTheLastSpeaker(t *testing.T) {
 func TestRulesBeyondTheBoundAreIgnored(t *testing.T) {
 	t.Parallel()
 	targets := strings.TrimSuffix(strings.Repeat(`{"to": "B", "condition": "${x} == 1"},`, 2*handoff.MaxRules), ",")
-	rules, found := handoff.Compile(handoff.Options{Agents: []string{"A", "B"}}, []byte(`[{"from": "A", "targets": [`+targets+`]}]`))
+	rules, found := handoff.Compile(handoff.Options{Agents: []string{"A", "B"}}, handoff.Manifest{JSON: []byte(`[{"from": "A", "targets": [` + targets + `]}]`)})
 	require.Len(t, rules.List(), handoff.MaxRules)
 	require.LessOrEqual(t, len(found), 1100)
 	require.True(t, slices.ContainsFunc(found, func(f diag.Finding) bool { return f.Code == "too_many_rules" && f.Severity == diag.SeverityError }))

@@ -22,6 +22,9 @@ func (c *compiler) rule(e entry) {
 	if r.To, code = c.target(e); code == "" {
 		code = c.conditions(e, r)
 	}
+	if code == "" && e.unknownKey {
+		code = "unknown_key"
+	}
 	if code != "" {
 		for _, source := range r.From {
 			c.rules.ignored[source] = append(c.rules.ignored[source], Ignored{r.Number, code})

@@ -33,7 +33,8 @@ type Rule struct {
 	File        string // of the manifest, as Options.Locate returns it; "" if unknown
 	Line        int    // from 1; 0 if unknown
 
-	triggers   []string                 // one of them has to be the text of the message
+	triggers   []string                 // in lower case; one of them has to be the text of the message
+	texts      []string                 // the same as they are written
 	conditions []*expression.Expression // all have to hold
 	question   string                   // condition for a model
 	pointer    string                   // in its manifest
@@ -65,12 +66,17 @@ func (r *Rules) Decider() string {
 // Empty reports whether the manifests have no rules at all, not even ignored ones.
 func (r *Rules) Empty() bool { return r == nil || len(r.rules) == 0 && len(r.ignored) == 0 }
 
+// Mentions reports whether an agent is the source or the target of a rule.
+func (r *Rules) Mentions(agent string) bool {
+	return r != nil && slices.ContainsFunc(r.rules, func(rule *Rule) bool { return rule.To == agent || slices.Contains(rule.From, agent) })
+}
+
 // Condition returns what has to hold for the rule, as people read it; "" if nothing has to.
 func (r *Rule) Condition() string {
 	var parts []string
-	if len(r.triggers) > 0 {
-		quoted := make([]string, len(r.triggers))
-		for i, t := range r.triggers {
+	if len(r.texts) > 0 {
+		quoted := make([]string, len(r.texts))
+		for i, t := range r.texts {
 			quoted[i] = shown(t)
 		}
 		parts = append(parts, "the text is "+strings.Join(quoted, " or "))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/handoff/expression"
-	"github.com/oneturn/oneturn/internal/nearest"
 )
 
 // Findings about rules that are valid but never apply.
@@ -63,7 +62,7 @@ func (r *Rule) always() bool {
 
 // key is equal for rules that apply to the same messages.
 func (r *Rule) key() string {
-	parts := []string{strconv.FormatBool(r.Pre), strings.ToLower(strings.Join(r.triggers, "\x00"))}
+	parts := []string{strconv.FormatBool(r.Pre), strings.Join(r.triggers, "\x00")}
 	for _, e := range r.conditions {
 		parts = append(parts, e.String())
 	}
@@ -117,8 +116,7 @@ func (c *compiler) checkPreOfUser() {
 
 // declareFix is the fix for a variable that is not declared.
 func (c *compiler) declareFix(name string) string {
-	rule := nearest.Rule{Fold: strings.ToLower, Edits: func(_, candidate string) int { return max(1, len(candidate)/3) }}
-	if near := nearest.Of(name, slices.Sorted(slices.Values(c.Variables)), rule); near != "" {
+	if near := nearestName(name, c.Variables); near != "" {
 		return "did you mean ${" + near + "}?"
 	}
 	return "declare it as a context variable"

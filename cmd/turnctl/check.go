@@ -41,10 +41,10 @@ func (a *app) check() *cobra.Command {
 		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without a server, and without
 running any of its code or an interpreter in it. Python files are parsed by the interpreter of --python,
 else of $VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are read. It reports errors
-and warnings with file (relative to DIR), line and fix, the tool of each agent and model, missing Python
-modules, and environment variables that the tools read and that are not set (names only, never values).
-Of context variables it lists what they start with and what their triggers do; values of the
-environment and of files are not shown.
+and warnings with file (relative to DIR), line and fix, the tool of each agent and model, the handoff
+rules by their numbers and what they mean, missing Python modules, and environment variables that the
+tools read and that are not set (names only, never values). Of context variables it lists what they start
+with and what their triggers do; values of the environment and of files are not shown.
 With --live it also asks NATS services and MCP servers whether they have the tools, and starts servers
 that are commands.
 
@@ -59,6 +59,8 @@ cannot be read. The shape of -o json:
                                  "agents", "triggers": [{"type", "agent", "match", "patterns",
                                                          "ui_hidden", "tool", "response_key",
                                                          "from", "to", "means"}]}],
+                  "handoffs": [{"rule", "from": [], "to", "kind", "pre", "condition", "text", "file",
+                                "line"}], "decider",
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
                                    "fix"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],

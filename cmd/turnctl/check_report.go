@@ -35,6 +35,8 @@ type workflowReport struct {
 	Digest         string                `json:"digest"`
 	Bindings       []bindingReport       `json:"bindings"`
 	Variables      []variableReport      `json:"variables"` // context variables, in the order of the manifest
+	Handoffs       []handoffReport       `json:"handoffs"`
+	Decider        string                `json:"decider,omitempty"` // tool that answers conditions of handoffs for a model
 	Diagnostics    []bindings.Diagnostic `json:"diagnostics"`
 	MissingModules []string              `json:"missing_modules"` // the interpreter cannot find them
 	MissingEnv     []string              `json:"missing_env"`     // read by a tool, set nowhere
@@ -87,6 +89,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		w := workflowReport{
 			Name: name, Dir: set.Dir(name), Digest: set.WorkflowDigest(name),
 			Bindings: []bindingReport{}, Variables: reportVariables(set, name), Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
+			Handoffs: reportHandoffs(set, name), Decider: set.Handoffs(name).Decider(),
 		}
 		w.MissingEnv, w.HiddenEnv = []string{}, []string{}
 		r.Workflows = append(r.Workflows, w)

@@ -13,8 +13,8 @@ import (
 	"github.com/oneturn/oneturn/internal/plural"
 )
 
-// The text of a report: for each workflow its bindings as a table, the rules of each tool below its row, then the
-// diagnostics. Warnings and infos with the same cause are one entry unless -v is set. Every line fits the width
+// The text of a report: for each workflow its bindings as a table, the rules of each tool below its row, its
+// handoff rules as sentences, then the diagnostics. Warnings and infos with the same cause are one entry unless -v is set. Every line fits the width
 // where it can be broken.
 
 // text prints the report for people. Files are named as in JSON: relative to the checked
@@ -35,6 +35,7 @@ func (r *report) text(w io.Writer) {
 		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural.Of(len(wf.Bindings), "binding"), wf.Digest)
 		bindingsText(w, wf.Bindings)
 		variablesText(w, wf.Variables)
+		handoffsText(w, wf.Handoffs, wf.Decider)
 		r.diagnosticsText(w, wf.Diagnostics)
 		fmt.Fprintln(w)
 	}

@@ -6,6 +6,7 @@
 //	turnctl call TOOL JSON     try one tool
 //	turnctl plan check FILE    what a worker would do with a plan or an orchestration
 //	turnctl extract            the JSON object in a text of an agent
+//	turnctl handoff eval EXPR  evaluate a condition of a handoff
 //	turnctl show CHAT TURN     all records of one turn, and the steps of a program
 //	turnctl retry CHAT TURN    run a program that failed again, without its finished calls
 //	turnctl ls                 the newest turns
@@ -30,12 +31,13 @@
 //
 //   - Start: main.go (app, the command tree, exit codes), connect.go (the connection to a server, its journal).
 //   - Output: output.go (JSON or text, ids and texts from outside, times, sizes), table.go (tables that fit the width).
-//   - Folders of workflows: check.go with check_report.go (the checks), check_text.go, check_program.go (tools that run programs), check_env.go (variables of tools and
+//   - Folders of workflows: check.go with check_report.go (the checks), check_text.go, check_program.go (tools that run programs), check_variables.go (context variables), check_handoffs.go (handoff rules), check_env.go (variables of tools and
 //     .env files), check_module_names.go (files named like Python modules) and check_explain.go (--explain). tools.go
 //     (tools ls) with tools_row.go (one tool as it is listed), tools_location.go (where its code is), tools_schema.go
 //     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
-//     plan.go (plan check). extract.go with extract_lines.go (--jsonl).
+//     plan.go (plan check). extract.go with extract_lines.go, handoff.go with handoff_eval.go (handoff eval); json_lines.go
+//     (--jsonl of both).
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
 //     show_text.go, show_steps.go (the steps of a program), show_step.go (one of them) and show_not_found.go. repair.go.

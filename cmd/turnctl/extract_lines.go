@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,63 +12,25 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-// maxLine bounds a line of --jsonl in bytes: a text of the largest size all of whose characters are escaped, and a schema.
-const maxLine = 8 << 20
-
 // badLine is the error of a line that is not of the form of the help.
-const badLine agentjson.Code = "bad_line"
+const badLine = "bad_line"
 
 // extractLines reads one text a line and writes one result a line.
 func (a *app) extractLines(want *wanted) error {
-	in := bufio.NewReaderSize(a.stdin, 1<<16)
-	var out bytes.Buffer
 	schemas := schemaCache{}
 	good := true
-	for n := 1; ; n++ {
-		line, whole, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("extract: read line %d of standard input: %w", n, err)
-		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			result := &extracted{Error: agentjson.TooLarge, Message: fmt.Sprintf("line %d has over %d bytes: send a shorter text", n, maxLine)}
-			if whole {
-				result = schemas.extract(line, n, want)
-			}
-			good = good && result.good()
-			if err := cli.WriteJSON(&out, result, ""); err != nil {
-				return fmt.Errorf("extract: %w", err)
-			}
-		}
-		const enough = 1 << 16
-		if ended := err != nil; ended || out.Len() > enough || in.Buffered() == 0 {
-			if _, err := out.WriteTo(a.stdout); err != nil {
-				return fmt.Errorf("extract: write the output: %w", err)
-			}
-			if ended && good {
-				return nil
-			} else if ended {
-				return cli.ErrReported
-			}
-		}
-	}
-}
-
-// readLine reads a line. Of one that is too long, the rest is passed and whole is false. The error is the one of the
-// reader, and the line may be the last one.
-func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
-	whole = true
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxLine {
-			whole = false
-		}
+	err := a.eachLine("extract", func(line []byte, n int, whole bool) any {
+		result := &extracted{Error: agentjson.TooLarge, Message: fmt.Sprintf("line %d has over %d bytes: send a shorter text", n, maxLine)}
 		if whole {
-			line = append(line, part...)
+			result = schemas.extract(line, n, want)
 		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, whole, err //nolint:wrapcheck // the caller adds the line
-		}
+		good = good && result.good()
+		return result
+	})
+	if err == nil && !good {
+		return cli.ErrReported
 	}
+	return err
 }
 
 // inputLine is a line of the input.

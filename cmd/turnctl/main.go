@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Check, inspect and provision oneturn",
 	}, cli.ReadBuild().Text("turnctl"))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.check(), a.tools(), a.call(), a.plan(), a.extract(), a.show(), a.retry(), a.ls(), a.dead(), a.repair(), a.questions(), a.waits(), a.provision(), a.doctor(), a.natsConfig(), a.secretKey(), cli.Version(a.env))
+	root.AddCommand(a.check(), a.tools(), a.call(), a.plan(), a.extract(), a.handoff(), a.show(), a.retry(), a.ls(), a.dead(), a.repair(), a.questions(), a.waits(), a.provision(), a.doctor(), a.natsConfig(), a.secretKey(), cli.Version(a.env))
 	return root
 }
 

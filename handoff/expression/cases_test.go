@@ -66,7 +66,7 @@ func evaluate(text string, variables map[string]any) (holds bool, at string, err
 
 func readCases(t *testing.T) []exprCase {
 	t.Helper()
-	data, err := os.ReadFile("testdata/handoff_expressions.jsonl")
+	data, err := os.ReadFile("../../testdata/agent-messages/handoff_expressions.jsonl")
 	require.NoError(t, err)
 	var all []exprCase
 	for d := json.NewDecoder(bytes.NewReader(data)); ; {

@@ -33,7 +33,7 @@ func (e *Expression) Eval(variables map[string]any) (bool, error) {
 
 func unknownFix(name string, variables map[string]any) string {
 	known := slices.Sorted(maps.Keys(variables))
-	rule := nearest.Rule{Fold: strings.ToLower, Edits: func(_, candidate string) int { return max(1, len(candidate)/3) }}
+	rule := nearest.Rule{Fold: strings.ToLower, Edits: func(_, candidate string) int { return (len(candidate) + 1) / 3 }}
 	if near := nearest.Of(name, known, rule); near != "" {
 		return "did you mean ${" + near + "}?"
 	}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+)
+
+func (a *app) handoff() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "handoff",
+		Short: "Evaluate conditions of handoffs",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Usagef("handoff: eval: see %s --help", c.CommandPath())
+		},
+	}
+	c.AddCommand(a.handoffEval())
+	return c
+}
