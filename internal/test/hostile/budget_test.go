@@ -72,7 +72,7 @@ func bodies() []struct {
 		data("H05 exponent of a mebibyte", `1e`+fill("9"), false),
 		data("H05 a mebibyte of digits", fill("9"), false),
 		data("H05 a mebibyte of decimals", "0."+fill("0")+"1", false),
-		data("H05 many numbers at the limit", list("1"+strings.Repeat("0", 8)+"e308", 70_000), true),
+		data("H05 many numbers at the limit", list("1"+strings.Repeat("0", 8)+"e299", 70_000), true),
 		data("H05 -0", `-0`, true),
 		data("H05 NaN", `NaN`, false),
 		data("H05 Infinity", `-Infinity`, false),
