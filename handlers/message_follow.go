@@ -71,10 +71,9 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	if len(s.Changes) == 0 && !s.handsOff() || s.OutOfOrder && handoff == nil {
 		return variables.Applied{}, nil
 	}
-	chat := bindings.Chat{App: s.AppID, ID: s.ChatID, Workflow: s.WorkflowName, User: s.UserID}
 	m := variables.Message{
 		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
-		Below: variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, &chat), Snapshot: s.snapshot},
+		Below: variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat()), Snapshot: s.snapshot},
 	}
 	for _, c := range s.Changes {
 		m.Steps = append(m.Steps, bindings.Step{Variable: c.Variable, From: c.From, Value: c.Value})
@@ -82,6 +81,11 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	writing, done := store.Context(s.m.Held, ctx)
 	defer done()
 	return h.Variables.Apply(writing, s.AppID, s.ChatID, m)
+}
+
+// chat is what the chat of the message knows from its start.
+func (s *chatMessage) chat() *bindings.Chat {
+	return &bindings.Chat{App: s.AppID, ID: s.ChatID, Workflow: s.WorkflowName, User: s.UserID}
 }
 
 // handsOff reports whether a handoff follows from the message.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handoff"
@@ -60,8 +61,10 @@ func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[
 	d := handoff.Decision{Rule: handoff.NoRule, Reason: handoff.ReasonUndecided, Code: codeOutOfOrder, Message: "a later message of the run was handled before this one"}
 	if !c.OutOfOrder {
 		content, _ := s.Content.(string)
+		known := s.chat().Values() // what each chat knows can be in conditions as well
+		maps.Copy(known, c.Values)
 		var question *handoff.Question
-		d, question = rules.Decide(handoff.Input{Agent: s.Agent, Content: content, Last: c.LastSpeaker, Variables: c.Values, Answers: answers})
+		d, question = rules.Decide(handoff.Input{Agent: s.Agent, Content: content, Last: c.LastSpeaker, Variables: known, Answers: answers})
 		if question != nil {
 			return nil, question
 		}

@@ -60,14 +60,7 @@ func extract(e *events.AgentMessage, agent *bindings.Agent) (agentjson.Found, er
 			return len(violations) == 0
 		}
 	}
-	if words, isText := e.Content.(string); isText {
-		return agentjson.Extract(words, o)
-	}
-	content, err := events.AppendJSON(nil, e.Content)
-	if err != nil {
-		return agentjson.Found{}, err
-	}
-	return agentjson.ExtractContent(content, o)
+	return agentjson.ExtractValue(e.Content, o)
 }
 
 // introduction is the text that frontends display in place of the JSON of an agent whose output calls a tool.

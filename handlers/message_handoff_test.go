@@ -1,0 +1,73 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+const handoffWorkflow = messageWorkflow + `
+  built: {type: boolean, default: false}
+handoffs:
+- {from: Interviewer, to: Architect, condition: "${interview_done} == True"}
+- {from: Interviewer, to: user}
+- {from: Architect, to: Critic, condition: "${built} == True"}
+- {from: Architect, to: Interviewer}
+`
+
+func withHandoffs() map[string]string { return map[string]string{"oneturn.yaml": handoffWorkflow} }
+
+func numbered(n int64) func(*events.AgentMessage) {
+	return func(e *events.AgentMessage) { e.TurnSequence = n }
+}
+
+func TestHandoffFollowsTheVariablesAfterTheMessage(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	k.deliver("m1", "Interviewer", "What shall I build?")
+	m := k.deliver("m2", "Interviewer", "NEXT")
+	k.handled(again(m))
+	require.Equal(t, "user", k.of("m1", "handoff")["to"])
+	require.Equal(t, "Architect", k.of("m2", "handoff")["to"])
+	require.Equal(t, "condition", k.of("m2", "handoff")["reason"])
+	require.Equal(t, []string{"text", "context_update.interview_done", "handoff"}, k.kinds("m2"))
+}
+
+func TestUserIsFollowedByTheAgentThatSpokeLast(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	k.deliver("m1", "Interviewer", "What shall I build?")
+	k.deliver("m2", events.AgentUser, "A shop.")
+	require.Equal(t, "Interviewer", k.of("m2", "handoff")["to"])
+	require.Equal(t, "last_speaker", k.of("m2", "handoff")["reason"])
+}
+
+// The tool sets the variable that the condition of the rule has.
+func builds(context.Context, *tools.Call) (tools.Result, error) {
+	return tools.Result{Value: json.RawMessage(`{}`), Set: map[string]any{"built": true}}, nil
+}
+
+func TestHandoffOfAMessageWithATurnFollowsItsResponse(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), builds)
+	k.deliver("m1", "Architect", `{"title":"Shop"}`)
+	require.Equal(t, true, k.turnOf("m1", "tool_response")["success"])
+	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
+	require.Equal(t, "m1", k.of("m1", "handoff")["turn_idempotency_key"])
+}
+
+func TestMessageOutOfOrderSetsNothing(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	k.deliver("m2", "Interviewer", "Continue.", numbered(2))
+	k.deliver("m1", "Interviewer", "NEXT", numbered(1))
+	require.Equal(t, true, k.of("m1", "text")["out_of_order"])
+	require.Nil(t, k.variables()["interview_done"])
+	require.Nil(t, k.of("m1", "handoff")["to"])
+	require.Equal(t, "out_of_order", k.of("m1", "handoff")["code"])
+}
