@@ -107,10 +107,10 @@ func (k *messageKit) of(id, kind string, token ...string) map[string]any {
 	return k.event(subjects.MessageKey("app", "chat", "", id).Public(kind, token...))
 }
 
-// turnOf likewise of a turn.
-func (k *messageKit) turnOf(turn, kind string) map[string]any {
+// responseOf is the response of a turn, nil if it has none.
+func (k *messageKit) responseOf(turn string) map[string]any {
 	k.t.Helper()
-	return k.event(subjects.TurnKey("app", "chat", "", turn).Public(kind))
+	return k.event(subjects.TurnKey("app", "chat", "", turn).Public(events.KindToolResponse))
 }
 
 func (k *messageKit) event(key string) map[string]any {

@@ -56,7 +56,7 @@ func TestHandoffOfAMessageWithATurnFollowsItsResponse(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), builds)
 	k.deliver("m1", "Architect", `{"title":"Shop"}`)
-	require.Equal(t, true, k.turnOf("m1", "tool_response")["success"])
+	require.Equal(t, true, k.responseOf("m1")["success"])
 	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
 	require.Equal(t, "m1", k.of("m1", "handoff")["turn_idempotency_key"])
 }

@@ -60,7 +60,7 @@ func TestObjectInAMessageIsTheTurnOfItsAgent(t *testing.T) {
 	require.Equal(t, map[string]any{"title": "Shop", "agent_message": "A shop."}, text["structured_output"])
 	require.Equal(t, []any{"trailing_comma", "single_quotes"}, text["repairs"])
 	require.Equal(t, "m1", text["turn_idempotency_key"])
-	require.Equal(t, true, k.turnOf("m1", "tool_response")["success"])
+	require.Equal(t, true, k.responseOf("m1")["success"])
 
 	k.handled(again(m))
 	require.EqualValues(t, 1, k.entered.Load())
@@ -87,7 +87,7 @@ func TestOutputThatCannotBeReadEndsItsTurnWithFeedback(t *testing.T) {
 	for id, content := range map[string]string{"m1": `{"title": "Sho`, "m2": "I would rather talk about the weather."} {
 		k.deliver(id, "Architect", content)
 		require.Equal(t, true, k.of(id, "text")["ui_hidden"])
-		response := k.turnOf(id, "tool_response")
+		response := k.responseOf(id)
 		require.Equal(t, "validation_failed", response["code"], id)
 		require.NotEmpty(t, response["payload"].(map[string]any)["feedback"]) //nolint:forcetypeassert // the schema of the event
 	}
@@ -98,7 +98,7 @@ func TestObjectThatDoesNotFitTheModelEndsItsTurnWithFeedback(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
 	k.deliver("m1", "Architect", `{"name":"Shop"}`)
-	require.Equal(t, "validation_failed", k.turnOf("m1", "tool_response")["code"])
+	require.Equal(t, "validation_failed", k.responseOf("m1")["code"])
 	require.Zero(t, k.entered.Load())
 }
 
