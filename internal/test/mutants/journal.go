@@ -18,7 +18,7 @@ func journal() []Fault {
 			Edits: []Edit{{
 				File: "idempotency/journal.go",
 				From: "default:\n\t\t\tj.unknown()",
-				To:   "case planted(\"unknown_is_success\"): return 0, nil, nil; default:\n\t\t\tj.unknown()",
+				To:   "case planted(\"unknown_is_success\"): return 0, false, nil, nil; default:\n\t\t\tj.unknown()",
 			}},
 			CaughtBy: []string{Sim, "crash:^TestDroppedAcknowledgementsAndRequestsOfEveryWrite$/^claim$/^drop_req$"},
 		},

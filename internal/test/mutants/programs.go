@@ -26,7 +26,7 @@ func programs() []Fault {
 			Edits: []Edit{{
 				File: "handlers/program_step.go",
 				From: `call, err := p.h.toolCall(ctx, s.turn, s.run)`,
-				To:   `call, err := p.h.toolCall(ctx, s.turn, s.run); if err == nil && planted("r3token") { call.FencingToken = p.turn.newest.Load() }`,
+				To:   `call, err := p.h.toolCall(ctx, s.turn, s.run); if err == nil && planted("r3token") { call.FencingToken = p.turn.program.newest.Load() }`,
 			}},
 			CaughtBy: []string{Sim},
 		},
