@@ -116,7 +116,7 @@ func (h *Handlers) planRetry(t *turn, wait *time.Duration) error {
 	if err := h.planCalls(t, plan); err != nil {
 		return err
 	}
-	t.retry = plan
+	t.retry = &retryPlan{Retry: plan.Retry} // what was read is not kept: its place is free again once the retry is claimed
 	return nil
 }
 

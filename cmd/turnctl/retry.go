@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -85,8 +86,10 @@ Exit code: 0 the retry is published, or was before; 1 it is refused, or calls ne
 			return err
 		}
 		defer s.close()
-		if want.compiler = a.retryCompiler(&cfg); cfg.Workflows == "" {
-			want.compiler = nil
+		if cfg.Workflows != "" {
+			want.compiler = a.retryCompiler(&cfg)
+		} else if cfg.Live {
+			return cli.Usagef("retry: --live asks services for schemas that the manifests lack: name their folder with --workflows")
 		}
 		out, err := s.retry(ctx, &want)
 		if err != nil {
@@ -171,7 +174,7 @@ func (r *retryReport) decide(ctx context.Context, past *retry.Past, want *retryS
 	case want.dryRun:
 		r.State = retryPossible
 	}
-	return outline.Uncertain(), nil
+	return slices.Concat(want.rerun, outline.Uncertain()), nil // its worker may know of stricter effects
 }
 
 // retryCompiler returns the function that finds the compiler of a turn's tool with the manifests of a folder.

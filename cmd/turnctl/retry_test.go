@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -174,6 +176,27 @@ nothing was published: without --dry-run this runs, once the worker has checked 
 	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn~retry1")
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr, `turn "turn~retry1" has succeeded: nothing is left to run`)
+}
+
+func TestRetryNamesTheCallsOfItsOperatorToTheWorker(t *testing.T) {
+	t.Parallel()
+	p := newProgramServer(t)
+	p.set(true, false)
+	p.publish(t, "turn")
+	require.Equal(t, events.CodeToolError, p.await(t, "turn").Code)
+	p.set(false, false)
+	ok(t, p.Server, "retry", "c", "turn", "--rerun", "1") // it needs none by the records; by stricter manifests of a worker it may
+	require.True(t, p.await(t, "turn~retry1").Success)
+	js, err := jetstream.New(p.Connect())
+	require.NoError(t, err)
+	journal, err := js.KeyValue(t.Context(), "ONETURN_TURNS")
+	require.NoError(t, err)
+	claim, err := journal.Get(t.Context(), subjects.TurnKey(events.DefaultApp, "c", "", "turn~retry1").Public(events.KindToolCall))
+	require.NoError(t, err)
+	require.Contains(t, string(claim.Value()), `"rerun":["1"]`)
+	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--live")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "--workflows")
 }
 
 func TestRetryOfAnUncertainCallNeedsItsName(t *testing.T) {
