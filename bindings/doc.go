@@ -75,7 +75,7 @@
 //
 // Binding agents, models and tools to each other:
 //
-//   - bind.go: makes the bindings; bind_models.go and bind_schemas.go compile the schemas, bind_checks.go reports what does
+//   - workflow.go: what is made of a folder; bind.go: makes the bindings; bind_models.go and bind_schemas.go compile the schemas, bind_checks.go reports what does
 //     not belong together; program_check.go checks the tools that programs name
 //   - python_signatures.go: what a Python function takes; python_shims.go: the imports that the Python host has stand-ins for
 //   - presentation.go: which component displays a tool

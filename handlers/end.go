@@ -219,8 +219,11 @@ func (t *turn) noteDecision(d idempotency.Decision) {
 	if d.Turn == nil {
 		return
 	}
-	t.ofPrograms().newest.note(d.Turn.Newest())
+	if t.claimed == nil { // of a cancel, which has only the names of the turn
+		t.claimed = d.Turn.Claim
+	}
 	if claim := d.Turn.Claim; claim != nil && claim.Meta.Effect == string(events.EffectProgram) {
+		t.ofPrograms().newest.note(d.Turn.Newest())
 		t.closes = true
 	}
 }

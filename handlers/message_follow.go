@@ -22,7 +22,15 @@ import (
 // follow stores what follows from a message, runs its turn, and acknowledges it after the last record.
 func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Disposition {
 	s.hit(failpoint.AfterText)
-	applied, err := h.apply(ctx, s, nil)
+	var next func(variables.Chat) json.RawMessage
+	if s.Turn == "" && s.handsOff() { // in the same step as what it changes, so that no other message comes between
+		rules := h.Bindings().Handoffs(s.WorkflowName)
+		next = func(c variables.Chat) json.RawMessage {
+			decided, _ := decide(rules, s, c, nil)
+			return decided
+		}
+	}
+	applied, err := h.apply(ctx, s, next)
 	if err != nil {
 		return h.redeliver(s.m, "what a message changes could not be stored", err)
 	}

@@ -38,6 +38,16 @@ func TestHandoffFollowsTheVariablesAfterTheMessage(t *testing.T) {
 	require.Equal(t, []string{"text", "context_update.interview_done", "handoff"}, k.kinds("m2"))
 }
 
+func TestMessageWithoutANumberLeavesTheOrderAsItIs(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	inRun := func(e *events.AgentMessage) { e.Run = "r1" }
+	k.deliver("m5", "Interviewer", "Continue.", numbered(5), inRun)
+	k.deliver("m6", events.AgentUser, "A shop.")
+	k.deliver("m4", "Interviewer", "NEXT", numbered(4), inRun)
+	require.Nil(t, k.variables()["interview_done"])
+}
+
 func TestUserIsFollowedByTheAgentThatSpokeLast(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), nothing)

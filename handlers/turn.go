@@ -60,15 +60,14 @@ type turn struct {
 	reserved      int64         // bytes of the store, counted for it before it was claimed
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
-	merge   func(ctx context.Context) error
-	claimed *idempotency.Record // its claim, nil for a turn that this message has started
-	ended   *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
-	program *programTurn        // what is known of it if its tool runs programs, see [turn.ofPrograms]; nil if nothing is
-	retry   *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
-	origin  *chatMessage        // the message that has made it, if this worker handles that message; nil otherwise
-	reads   bool                // it has a place in the budget of retries
-	// undecided is why it is not known whether the turn may run
-	undecided error
+	merge     func(ctx context.Context) error
+	claimed   *idempotency.Record // its claim, nil for a turn that this message has started
+	ended     *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
+	program   *programTurn        // what is known of it if its tool runs programs, see [turn.ofPrograms]; nil if nothing is
+	retry     *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	origin    *chatMessage        // the message that has made it, if this worker handles that message; nil otherwise
+	reads     bool                // it has a place in the budget of retries
+	undecided error               // why it is not known whether the turn may run
 }
 
 // turn handles the message that starts a turn.

@@ -174,7 +174,7 @@ func (s *messages) follow(m *Message) {
 	if m.Answer {
 		return
 	}
-	if m.Sequence > 0 || s.Run != m.Run {
+	if m.Sequence > 0 {
 		s.Run, s.Sequence = m.Run, m.Sequence
 	}
 	if m.Agent != events.AgentUser {
