@@ -276,17 +276,26 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 // rejectInvalid rejects data that does not fit its model, with the feedback that a language model needs to correct it.
 func rejectInvalid(t *turn, violations []model.Violation) *rejection {
 	name := t.Binding.ModelName
-	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural.Of(len(violations), "violation"))
+	content := misfit(t.Agent, name, violations)
 	if t.Data == nil {
 		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
 	}
 	return &rejection{
 		code:    events.CodeValidationFailed,
 		content: content,
-		payload: map[string]any{
-			"status": events.StatusError, "code": string(events.CodeValidationFailed),
-			"errors": events.JSONOf(violations), "feedback": model.Feedback(name, violations),
-		},
+		payload: invalid(violations, model.Feedback(name, violations)),
+	}
+}
+
+// misfit is the text about an output that does not fit the model of its agent.
+func misfit(agent, name string, violations []model.Violation) string {
+	return fmt.Sprintf("The output of agent %s does not fit model %s (%s).", agent, name, plural.Of(len(violations), "violation"))
+}
+
+// invalid is the payload of an output that fails its validation, with the feedback for the model that wrote it.
+func invalid(violations []model.Violation, feedback string) map[string]any {
+	return map[string]any{
+		"status": events.StatusError, "code": string(events.CodeValidationFailed), "errors": events.JSONOf(violations), "feedback": feedback,
 	}
 }
 
@@ -341,10 +350,7 @@ func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 			return &rejection{
 				code:    events.CodeValidationFailed,
 				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),
-				payload: map[string]any{
-					"status": events.StatusError, "code": string(events.CodeValidationFailed),
-					"errors": events.JSONOf(violations), "feedback": model.Feedback(event.Model, violations),
-				},
+				payload: invalid(violations, model.Feedback(event.Model, violations)),
 			}
 		}
 	}

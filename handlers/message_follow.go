@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
@@ -11,7 +10,6 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -117,7 +115,7 @@ func (h *Handlers) storeOutput(ctx context.Context, s *chatMessage) error {
 		if err == nil && agent.Model != nil {
 			_, _, violations := agent.Model.Conform(object)
 			if len(violations) > 0 {
-				unread = misfit(s, violations)
+				unread = &events.Rejection{Content: misfit(s.Agent, s.Model, violations), Payload: invalid(violations, model.Feedback(s.Model, violations))}
 			}
 		}
 	}
@@ -131,15 +129,4 @@ func (h *Handlers) storeOutput(ctx context.Context, s *chatMessage) error {
 	}
 	_, err = h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordStructuredOutput)
 	return err
-}
-
-// misfit is the failure of an output that does not fit its model.
-func misfit(s *chatMessage, violations []model.Violation) *events.Rejection {
-	return &events.Rejection{
-		Content: fmt.Sprintf("The output of agent %s does not fit model %s (%s).", s.Agent, s.Model, plural.Of(len(violations), "violation")),
-		Payload: map[string]any{
-			"status": events.StatusError, "code": string(events.CodeValidationFailed),
-			"errors": events.JSONOf(violations), "feedback": model.Feedback(s.Model, violations),
-		},
-	}
 }

@@ -80,10 +80,7 @@ func unreadable(e *events.AgentMessage, agent *bindings.Agent, err error) *event
 		violation.Expected, feedback = "one JSON object: "+unread.Message, unread.Feedback()
 	}
 	content := events.Clip(fmt.Sprintf("The output of agent %s cannot be read: %s.", e.Agent, events.LogText(err)))
-	return &events.Rejection{Content: content, Payload: map[string]any{
-		"status": events.StatusError, "code": string(events.CodeValidationFailed),
-		"errors": events.JSONOf([]model.Violation{violation}), "feedback": feedback,
-	}}
+	return &events.Rejection{Content: content, Payload: invalid([]model.Violation{violation}, feedback)}
 }
 
 func texts[T ~string](all []T) []string {

@@ -50,18 +50,7 @@ func (h *Handlers) requeueRetry(t *turn) (inbound.Disposition, bool) {
 	if t.reads = h.retries.Take(t.Key.App); t.reads {
 		return inbound.Disposition{}, false
 	}
-	switch claimed, err := h.claimedBefore(t); {
-	case err != nil:
-		return h.claimFailed(t, err), true
-	case claimed:
-		return inbound.Disposition{}, false
-	}
-	const part = 4
-	t.m.mayHold = t.keys()
-	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, retryDelay), longestNak)); requeued {
-		return d, true
-	}
-	return h.deadUnclaimed(t, errManyRetries), true
+	return h.requeueUnclaimed(t, h.claimedBefore, retryDelay, errManyRetries)
 }
 
 // freeRetry releases the place of a retry.

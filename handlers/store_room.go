@@ -28,6 +28,12 @@ func (h *Handlers) requeueWhileFull(t *turn, claimed func(*turn) (bool, error)) 
 	if h.reserveRoom(t) {
 		return inbound.Disposition{}, false
 	}
+	return h.requeueUnclaimed(t, claimed, fullDelay, errNoRoom)
+}
+
+// requeueUnclaimed requeues the message of a turn that no worker has claimed, after a quarter of its age or the shortest delay. If it
+// cannot be requeued it becomes a dead letter because of why. It reports false for a turn that is claimed: such a turn is continued.
+func (h *Handlers) requeueUnclaimed(t *turn, claimed func(*turn) (bool, error), shortest time.Duration, why error) (inbound.Disposition, bool) {
 	switch claimed, err := claimed(t); {
 	case err != nil:
 		return h.claimFailed(t, err), true
@@ -36,10 +42,10 @@ func (h *Handlers) requeueWhileFull(t *turn, claimed func(*turn) (bool, error)) 
 	}
 	const part = 4
 	t.m.mayHold = t.keys()
-	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, fullDelay), longestNak)); requeued {
+	if d, requeued := h.requeue(t.m, min(max(h.age(t.m)/part, shortest), longestNak)); requeued {
 		return d, true
 	}
-	return h.deadUnclaimed(t, errNoRoom), true
+	return h.deadUnclaimed(t, why), true
 }
 
 // reserveRoom reports whether there is room for a new turn, and counts it. A cancel, which would have to store the end of

@@ -20,11 +20,11 @@ def tearDownModule():
 
 
 class ClientTest:
-    library = ""
+    transport = ""
 
     @classmethod
     def setUpClass(cls):
-        cls.nats = connect(worker.url, library=cls.library)
+        cls.nats = connect(worker.url, library=cls.transport)
         cls.client = Client(cls.nats)
 
     @classmethod
@@ -32,7 +32,7 @@ class ClientTest:
         cls.nats.close()
 
     def chat(self):
-        return "%s %s" % (self.library, self.id())
+        return "%s %s" % (self.transport, self.id())
 
     def greeting(self, turn, name, **more):
         return {"chat": self.chat(), "turn": turn, "workflow": "Clients", "agent": "Greeter", "model": "Greeting", "data": {"name": name}, **more}
@@ -50,7 +50,7 @@ class ClientTest:
             self.assertEqual(self.client.run_turn(**self.greeting("runs", run, run=run))["content"], "Hello, %s!" % run)
 
     def test_ids_that_are_no_subject_tokens_reach_their_turn(self):
-        for chat in ("a.b *>" + self.library, "-", "ä" * 100, "x\U0001F600"):
+        for chat in ("a.b *>" + self.transport, "-", "ä" * 100, "x\U0001F600"):
             self.assertEqual(self.client.run_turn(**{**self.greeting("t.*-é", "Ada"), "chat": chat})["chat_id"], chat)
 
     def test_other_data_under_a_used_key_is_a_conflict(self):
@@ -156,9 +156,9 @@ class ClientTest:
 
 
 class SocketClientTest(ClientTest, unittest.TestCase):
-    library = "socket"
+    transport = "socket"
 
 
 @unittest.skipUnless("nats-py" in LIBRARIES, "nats-py is not installed")
 class NatsPyClientTest(ClientTest, unittest.TestCase):
-    library = "nats-py"
+    transport = "nats-py"
