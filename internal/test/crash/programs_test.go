@@ -56,6 +56,7 @@ func (r *rig) dies(p *process) {
 		}
 		return !since.IsZero() && time.Since(since) > 3*time.Second
 	}), "the worker did not die")
+	r.forgotten()
 }
 
 // theTurn is the turn of a row.

@@ -69,7 +69,24 @@ func (r *rig) behindProxy() (cut func()) {
 	return func() {
 		p.Reset()
 		r.url = ""
+		r.forgotten()
 	}
+}
+
+// forgotten waits until the server knows that no worker is connected: what is published before is delivered to one that has died,
+// and to another one only after its lease.
+func (r *rig) forgotten() {
+	r.t.Helper()
+	stream, err := r.js.Stream(r.t.Context(), r.space.InStream())
+	require.NoError(r.t, err)
+	r.until("the server has forgotten the worker", func() bool {
+		pulls := 0
+		consumers := stream.ListConsumers(r.t.Context())
+		for info := range consumers.Info() {
+			pulls += info.NumWaiting
+		}
+		return consumers.Err() == nil && pulls == 0
+	})
 }
 
 // acts waits until n acts of the person are done.
