@@ -20,7 +20,8 @@ type Steps interface {
 	// Begin is called before Run, and before the runner rests: from then on the call counts as one that runs. Stop ends ctx.
 	Begin(ctx context.Context, stop context.CancelCauseFunc, call *flow.Call)
 	// Run runs a call to its end, which is stored when it returns. Refused is why its arguments cannot be made; then its tool is
-	// not entered. An error stops the whole program, which has no end then: it is parked, lost, or handed to another worker.
+	// not entered. An error stops the whole program, which has no end then: it is parked, lost, or handed to another worker. The
+	// error of a nested program may be what MayStart has returned; then nothing more is started, and the calls that run may end.
 	Run(ctx context.Context, call *flow.Call, args map[string]any, refused error) (End, error)
 	// Ended reads which of some calls have ended, from the leader: of a race, the success that was stored first counts. The read
 	// shows at least the end with a sequence.
@@ -43,6 +44,12 @@ type End struct {
 	Code    string // "" for a success
 	flow.Outcome
 }
+
+// startRefused is what [Steps].MayStart has returned, as the error of a program. The calls beside a nested program that ends with it
+// may end, as the calls of the program itself do: nothing has stopped them.
+type startRefused struct{ error }
+
+func (e startRefused) Unwrap() error { return e.error }
 
 // errRaceOver stops the calls of a race that another one has won.
 var errRaceOver = &events.Error{Code: events.CodeCancelled, Msg: "another call of the group won"}
@@ -101,7 +108,9 @@ func (r *Runner) Run(ctx context.Context) error {
 			why = context.Cause(ctx)
 		}
 		if len(next.Start) > 0 && why == nil {
-			why = r.Steps.MayStart(ctx)
+			if err := r.Steps.MayStart(ctx); err != nil {
+				why = startRefused{err}
+			}
 		}
 		if why == nil {
 			for _, call := range next.Start {
@@ -120,8 +129,8 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		if err := r.await(r.waiting(why)); err != nil && why == nil {
 			why = err
-			for _, running := range r.running {
-				running.stop(err)
+			if _, ends := errors.AsType[startRefused](err); !ends {
+				r.stopAll(err)
 			}
 		}
 	}
@@ -180,6 +189,12 @@ func (r *Runner) start(ctx context.Context, call *flow.Call) {
 		return
 	}
 	r.Timing.Go(&r.calls, run)
+}
+
+func (r *Runner) stopAll(why error) {
+	for _, running := range r.running {
+		running.stop(why)
+	}
 }
 
 func (r *Runner) stop(call *flow.Call, why error) {
