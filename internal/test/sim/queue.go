@@ -226,7 +226,8 @@ func (m *message) lease() idempotency.Lease {
 func (m *message) lapse() {
 	m.w.pass(max(0, m.touched.Add(m.w.ackWait).Sub(m.w.now)) + time.Duration(1+m.w.rng.Int64N(int64(usualAckWait))))
 	if !m.lapsed() {
-		return // its worker continues in time
+		m.w.poll() // its worker continues in time: what waits in memory looks again meanwhile
+		return
 	}
 	m.w.tracef("the lease of %s lapses", m)
 	if t := m.holder; t != nil && t.p.beats() && !t.p.cut && !t.overdue() && m.w.patience() == m.w.ackWait {
