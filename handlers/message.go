@@ -38,7 +38,8 @@ type chatMessage struct {
 
 	snapshot   map[string]any // of the context variables, nil if its event has none or is gone
 	enterprise bool
-	object     any  // the structured output, nil until it was read
+	content    any  // the content, nil until it was read: the Text may have a blob
+	object     any  // the structured output, likewise
 	turned     bool // its turn was ended or parked by this message, so nothing is left to find out about it
 }
 
@@ -99,6 +100,7 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 		m: m, key: subjects.MessageKey(e.App, e.Chat, e.Run, e.ID), snapshot: e.ContextVariables, enterprise: e.Enterprise,
 	}
 	s.Text, s.object = h.read(e, agent)
+	s.content = s.Content
 	due := h.due(s.Text, agent)
 	if s.TurnSequence > 0 && due != idempotency.DueNothing {
 		inOrder, err := h.Variables.InOrder(m.Held, s.AppID, s.ChatID, variables.Message{Run: s.RunID, Sequence: s.TurnSequence})
@@ -125,7 +127,7 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	if s.Text, err = events.ReadText(s.record.Data); err != nil { // of an earlier delivery, perhaps with other manifests
 		return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "read message", Msg: fmt.Sprintf("the stored text of message %.80q cannot be read", e.ID), Err: err}
 	}
-	s.object = nil
+	s.content, s.object = nil, nil
 	return s, nil
 }
 
@@ -143,23 +145,23 @@ func (h *Handlers) due(t *events.Text, agent *bindings.Agent) string {
 	return idempotency.DueNothing
 }
 
-// textEvent writes the event of a message. What is too large for a record is stored outside of it.
+// textEvent writes the event of a message. What is too large for a record is stored outside of it, and from then on the message has
+// its text as another worker would read it.
 func (h *Handlers) textEvent(ctx context.Context, s *chatMessage) ([]byte, error) {
-	stored := *s.Text
 	kind := events.KindText
-	if stored.Agent == events.AgentUser {
+	if s.Agent == events.AgentUser {
 		kind = events.KindUserMessage
 	}
 	var err error
-	if stored.Content, err = h.shrinkValue(ctx, s, events.KindText, stored.Content); err != nil {
+	if s.Content, err = h.shrinkValue(ctx, s, events.KindText, s.Content); err != nil {
 		return nil, err
 	}
-	if stored.StructuredOutput != nil {
-		if stored.StructuredOutput, err = h.shrinkValue(ctx, s, events.KindStructuredOutput, stored.StructuredOutput); err != nil {
+	if s.StructuredOutput != nil {
+		if s.StructuredOutput, err = h.shrinkValue(ctx, s, events.KindStructuredOutput, s.StructuredOutput); err != nil {
 			return nil, err
 		}
 	}
-	return events.Encode(kind, &stored, h.Now())
+	return events.Encode(kind, s.Text, h.Now())
 }
 
 // shrinkValue returns a value as a record holds it.

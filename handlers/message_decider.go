@@ -36,7 +36,7 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 		Workflow: s.WorkflowName, Agent: s.Agent, UserID: s.UserID, TurnSequence: s.TurnSequence,
 	}
 	t := &turn{Turn: turnOn(s.m, event, key, s.MessageID+"#"+id), m: s.m}
-	content, _ := s.Content.(string)
+	content, _ := s.content.(string)
 	data := q.Data(&handoff.Input{Agent: s.Agent, Content: content})
 	if t.Binding = h.Bindings().Decider(s.WorkflowName); t.Binding == nil { // the manifests have changed just now
 		return handoff.AnswerFailed, nil

@@ -22,6 +22,9 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 	s.hit(failpoint.AfterText)
 	var next func(variables.Chat) json.RawMessage
 	if s.Turn == "" && s.handsOff() { // in the same step as what it changes, so that no other message comes between
+		if _, err := h.contentOf(ctx, s); err != nil {
+			return h.redeliver(s.m, "the content of a message cannot be read", err)
+		}
 		rules := h.Bindings().Handoffs(s.WorkflowName)
 		next = func(c variables.Chat) json.RawMessage {
 			decided, _ := decide(rules, s, c, nil)

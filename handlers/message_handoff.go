@@ -30,6 +30,9 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 	if err != nil || stored {
 		return err
 	}
+	if _, err = h.contentOf(ctx, s); err != nil {
+		return err
+	}
 	rules := h.Bindings().Handoffs(s.WorkflowName)
 	answers := map[int]handoff.Answer{}
 	for {
@@ -60,7 +63,7 @@ var errNoDecision = errors.New("the document of the chat has no decision")
 func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[int]handoff.Answer) (json.RawMessage, *handoff.Question) {
 	d := handoff.Decision{Rule: handoff.NoRule, Reason: handoff.ReasonUndecided, Code: codeOutOfOrder, Message: "a later message of the run was handled before this one"}
 	if !c.OutOfOrder {
-		content, _ := s.Content.(string)
+		content, _ := s.content.(string)
 		known := s.chat().Values() // what each chat knows can be in conditions as well
 		maps.Copy(known, c.Values)
 		var question *handoff.Question

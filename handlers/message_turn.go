@@ -22,14 +22,15 @@ func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inboun
 	event := &events.StructuredOutputReady{
 		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.Turn},
 		Workflow: s.WorkflowName, Agent: s.Agent, Model: s.Model, AutoToolMode: true, UserID: s.UserID, Enterprise: s.enterprise,
-		TurnSequence: s.TurnSequence, ContextVariables: s.snapshot, Data: s.Content,
+		TurnSequence: s.TurnSequence, ContextVariables: s.snapshot,
 	}
-	if s.Unread == nil {
-		object, err := h.outputOf(ctx, s)
-		if err != nil {
-			return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
-		}
-		event.Data = object
+	data := h.outputOf
+	if s.Unread != nil {
+		data = h.contentOf
+	}
+	var err error
+	if event.Data, err = data(ctx, s); err != nil {
+		return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
 	}
 	t := newTurn(s.m, event)
 	t.origin = s
@@ -44,14 +45,24 @@ func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inboun
 
 // outputOf returns the object of a message, out of its blob if it is in one.
 func (h *Handlers) outputOf(ctx context.Context, s *chatMessage) (any, error) {
-	if s.object != nil {
-		return s.object, nil
+	return h.valueOf(ctx, s, &s.object, events.KindStructuredOutput, s.StructuredOutput)
+}
+
+// contentOf returns the content of a message, out of its blob if it is in one.
+func (h *Handlers) contentOf(ctx context.Context, s *chatMessage) (any, error) {
+	return h.valueOf(ctx, s, &s.content, events.KindText, s.Content)
+}
+
+// valueOf returns a value of a message as it was before the record was made, read once.
+func (h *Handlers) valueOf(ctx context.Context, s *chatMessage, value *any, kind string, stored any) (any, error) {
+	if *value != nil {
+		return *value, nil
 	}
 	reading, done := store.Context(s.m.Held, ctx)
 	defer done()
 	var err error
-	s.object, err = h.Blobs.Value(reading, s.key, events.KindStructuredOutput, s.StructuredOutput)
-	return s.object, err
+	*value, err = h.Blobs.Value(reading, s.key, kind, stored)
+	return *value, err
 }
 
 // turnIsOver reports whether the turn of a message has ended, or will never run: it was not claimed, or other data was.
