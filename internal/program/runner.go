@@ -45,8 +45,8 @@ type End struct {
 	flow.Outcome
 }
 
-// startRefused is what [Steps].MayStart has returned, as the error of a program. The calls beside a nested program that ends with it
-// may end, as the calls of the program itself do: nothing has stopped them.
+// startRefused is what [Steps].MayStart has returned, as the error of a program. If a nested program ends with it, the calls that run
+// at the same time may end, as its own calls did: nothing has stopped them.
 type startRefused struct{ error }
 
 func (e startRefused) Unwrap() error { return e.error }

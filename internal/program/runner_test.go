@@ -345,7 +345,7 @@ func TestRefusedStartEndsTheProgramWhenItsCallsHaveEnded(t *testing.T) {
 	})
 }
 
-func TestCallsBesideANestedProgramThatMayStartNothingMoreEnd(t *testing.T) {
+func TestCallsThatRunWithANestedProgramThatMayStartNothingMoreEnd(t *testing.T) {
 	t.Parallel()
 	var refused error
 	runs(t, row(flow.KindPlan, "a", "b"), func(nested *running) {
