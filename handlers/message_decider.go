@@ -41,7 +41,7 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 	if t.Binding = h.Bindings().Decider(s.WorkflowName); t.Binding == nil { // the manifests have changed just now
 		return handoff.AnswerFailed, nil
 	}
-	if err := h.storeDeciderCall(t, s, data); err != nil {
+	if err := h.storeDeciderCall(ctx, t, s, data); err != nil {
 		return "", err
 	}
 	out := h.putToDecider(ctx, t, data)
@@ -52,12 +52,20 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 }
 
 // storeDeciderCall stores the call of the decider, before it is asked.
-func (h *Handlers) storeDeciderCall(t *turn, s *chatMessage, data map[string]any) error {
+func (h *Handlers) storeDeciderCall(ctx context.Context, t *turn, s *chatMessage, data map[string]any) error {
+	canonical, err := events.Canonicalize(data, 0)
+	if err != nil {
+		return err
+	}
+	args, err := h.shrink(s.m.Held, ctx, t.Key, events.KindToolCall, data, canonical)
+	if err != nil {
+		return err
+	}
 	event, err := events.Encode(events.KindToolCall, &events.ToolCall{
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.StructuredOutputReady.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolName: t.Binding.Tool, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, Effect: events.EffectNone,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID,
-		Payload: events.ToolCallPayload{ToolArgs: data, AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow},
+		Payload: events.ToolCallPayload{ToolArgs: args, AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow},
 	}, h.Now())
 	if err != nil {
 		return err
@@ -96,25 +104,46 @@ func (h *Handlers) storeAnswerOf(t *turn, s *chatMessage, out *engine.Outcome) (
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	r.Status, r.Success, r.Content, r.Code, r.Payload = out.Status, out.Success, out.Content, out.Code, out.Payload
-	event, err := events.Encode(events.KindToolResponse, &r, h.Now())
-	if err != nil {
-		return "", err
+	stored, err := h.storeDeciderResponse(t, s, &r)
+	if errors.Is(err, idempotency.ErrRefused) { // else it would be asked again with each delivery
+		if answer := answerOf(&r); answer == handoff.AnswerFailed {
+			failTooLarge(&r)
+		} else {
+			r.Content, r.Payload = events.Clip(r.Content), map[string]any{"holds": answer == handoff.AnswerYes}
+		}
+		stored, err = h.storeDeciderResponse(t, s, &r)
 	}
-	stored, err := h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordResponse)
 	if err != nil {
 		return "", err
 	}
 	return answerIn(&stored), nil
 }
 
+func (h *Handlers) storeDeciderResponse(t *turn, s *chatMessage, r *events.ToolResponse) (idempotency.Record, error) {
+	event, err := h.appendResponse(nil, r)
+	if err != nil {
+		return idempotency.Record{}, err
+	}
+	return h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordResponse)
+}
+
 // answerIn reads the answer in a stored response of the decider.
 func answerIn(stored *idempotency.Record) handoff.Answer {
 	r, err := events.ReadResponse(stored.Data)
-	if err != nil || r.FailureCode() != "" {
+	if err != nil {
+		return handoff.AnswerFailed
+	}
+	return answerOf(r)
+}
+
+// answerOf reads the answer in a response of the decider.
+func answerOf(r *events.ToolResponse) handoff.Answer {
+	if r.FailureCode() != "" {
 		return handoff.AnswerFailed
 	}
 	reply := r.Payload
 	if raw, ok := reply.(json.RawMessage); ok {
+		var err error
 		if reply, err = events.Decode(raw); err != nil {
 			return handoff.AnswerFailed
 		}

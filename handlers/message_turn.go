@@ -104,8 +104,9 @@ func (h *Handlers) awaitTurn(s *chatMessage, t *turn) inbound.Disposition {
 }
 
 // complete hands off after a turn that a message has made, once its response is stored. It does nothing for a turn that no message
-// has made, and for a message that needs no handoff.
-func (h *Handlers) complete(ctx context.Context, m *message, t *turn, turn subjects.Key, claim *idempotency.Record) error {
+// has made, and for a message that needs no handoff. The decider may take its time, so it is asked for as long as the tools of the
+// worker may run.
+func (h *Handlers) complete(m *message, t *turn, turn subjects.Key, claim *idempotency.Record) error {
 	var s *chatMessage
 	switch {
 	case t != nil && t.origin != nil:
@@ -116,11 +117,11 @@ func (h *Handlers) complete(ctx context.Context, m *message, t *turn, turn subje
 		key := turn.OfTurn()
 		key.Turn = claim.Meta.Message
 		var err error
-		if s, err = h.storedMessage(ctx, m, key); s == nil {
+		if s, err = h.storedMessage(m, key); s == nil {
 			return err
 		}
 	}
-	if err := h.handOff(ctx, s); err != nil {
+	if err := h.handOff(m.tools, s); err != nil {
 		return err
 	}
 	s.turned = true
@@ -128,8 +129,8 @@ func (h *Handlers) complete(ctx context.Context, m *message, t *turn, turn subje
 }
 
 // storedMessage reads a message by its key, nil if it has expired, or if nothing can be made of it, now or later.
-func (h *Handlers) storedMessage(ctx context.Context, m *message, key subjects.Key) (*chatMessage, error) {
-	record, err := h.Journal.TextOf(ctx, key)
+func (h *Handlers) storedMessage(m *message, key subjects.Key) (*chatMessage, error) {
+	record, err := h.Journal.TextOf(m.Held, key)
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
 		return nil, nil //nolint:nilnil // there is none

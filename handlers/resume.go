@@ -36,7 +36,7 @@ func (h *Handlers) resume(ctx context.Context, m *message, body *events.Message)
 // resumeMessage completes a message whose inbound message is gone. Each of its records is created once, so it does no harm if
 // another worker does the same.
 func (h *Handlers) resumeMessage(ctx context.Context, m *message, key subjects.Key) inbound.Disposition {
-	s, err := h.storedMessage(m.Held, m, key)
+	s, err := h.storedMessage(m, key)
 	switch {
 	case err != nil:
 		return h.redeliver(m, "the message to resume cannot be read", err)

@@ -272,7 +272,7 @@ func (h *Handlers) ackMerged(ctx context.Context, m *message, d idempotency.Deci
 		return h.redeliver(m, notMerged, err)
 	}
 	if d.End != nil && d.Turn != nil {
-		if err := h.complete(m.Held, m, nil, d.Turn.Key, d.Turn.Claim); err != nil {
+		if err := h.complete(m, nil, d.Turn.Key, d.Turn.Claim); err != nil {
 			return h.redeliver(m, notHandedOff, err)
 		}
 	}
@@ -297,7 +297,7 @@ func (h *Handlers) mergeAndAck(ctx, tools context.Context, t *turn, end *idempot
 	if err := h.mergeMissing(ctx, tools, t.m, end); err != nil {
 		return h.redeliverTurn(t, notMerged, err)
 	}
-	if err := h.complete(ctx, t.m, t, t.Key, t.claimed); err != nil {
+	if err := h.complete(t.m, t, t.Key, t.claimed); err != nil {
 		return h.redeliverTurn(t, notHandedOff, err)
 	}
 	h.Journal.NoteEnded(t.ref, h.Now())

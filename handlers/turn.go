@@ -391,7 +391,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 		t.Hit(failpoint.AfterMerge)
 	}
-	if err := h.complete(ctx, t.m, t, t.Key, t.claimed); err != nil {
+	if err := h.complete(t.m, t, t.Key, t.claimed); err != nil {
 		return h.redeliverTurn(t, notHandedOff, err)
 	}
 	// 9. Acknowledge: the record is stored.
