@@ -37,6 +37,7 @@ type chatMessage struct {
 	record idempotency.Record
 
 	snapshot   map[string]any // of the context variables, nil if its event has none or is gone
+	seen       map[string]any // all context variables as the tool of its turn had read them before it was parked, nil otherwise
 	enterprise bool
 	content    any  // the content, nil until it was read: the Text may have a blob
 	object     any  // the structured output, likewise

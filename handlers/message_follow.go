@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"maps"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
@@ -83,6 +84,11 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	m := variables.Message{
 		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
 		Below: variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat()), Snapshot: s.snapshot},
+	}
+	if s.seen != nil { // what is stored is newer
+		start := maps.Clone(s.seen)
+		maps.Copy(start, m.Below.Start)
+		m.Below.Start = start
 	}
 	for _, c := range s.Changes {
 		m.Steps = append(m.Steps, bindings.Step{Variable: c.Variable, From: c.From, Value: c.Value})

@@ -120,6 +120,9 @@ func (h *Handlers) complete(m *message, t *turn, turn subjects.Key, claim *idemp
 		if s, err = h.storedMessage(m, key); s == nil {
 			return err
 		}
+		if t != nil { // a parked run has kept what the event of the message had
+			s.snapshot, s.seen = t.ContextVariables, t.Vars
+		}
 	}
 	if err := h.handOff(m.tools, s); err != nil {
 		return err

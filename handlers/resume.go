@@ -49,20 +49,20 @@ func (h *Handlers) resumeMessage(ctx context.Context, m *message, key subjects.K
 // resumeDeferred handles a message that was deferred before and whose turn has a claim by another message: that may be
 // the copy before the deferral, and then no message in the stream holds the turn any more. It ends or continues the
 // turn as a resume does, which changes nothing while the lease is in its stream. It reports false for a message that was
-// never deferred. Event is the turn's own message, nil for others.
-func (h *Handlers) resumeDeferred(ctx context.Context, m *message, key subjects.Key, event *events.StructuredOutputReady) (inbound.Disposition, bool) {
+// never deferred. Own is the turn as its own message has it, nil for other messages.
+func (h *Handlers) resumeDeferred(ctx context.Context, m *message, key subjects.Key, own *turn) (inbound.Disposition, bool) {
 	if m.Deferrals == 0 || h.LeaseHeld == nil {
 		return inbound.Disposition{}, false
 	}
 	e := &events.Resume{}
-	if event != nil {
-		e.TurnID, e.Workflow = event.TurnID, event.Workflow
+	if own != nil {
+		e.TurnID, e.Workflow = own.TurnID, own.Workflow
 	}
-	return h.resumeTurn(ctx, m, key.OfTurn(), e, event), true // it may be the key of a step that has asked
+	return h.resumeTurn(ctx, m, key.OfTurn(), e, own), true // it may be the key of a step that has asked
 }
 
 // resumeTurn ends or continues a turn whose message is gone.
-func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) inbound.Disposition {
+func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key, e *events.Resume, own *turn) inbound.Disposition {
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
 		Key: key, Lease: m.Lease, Origins: m.Origins, Trace: inbound.Trace(m.Header), Held: h.LeaseHeld, NewOwner: (*newOwner)(h),
 		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.Arrived.Sub(claimed) > h.MaxTurnLife },
@@ -83,7 +83,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key,
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()
 	}
-	return h.continueTurn(ctx, m, e, decision, event)
+	return h.continueTurn(ctx, m, e, decision, own)
 }
 
 // resumeKey returns the key of the turn that a resume names, after a check that it belongs on its subject.

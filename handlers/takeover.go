@@ -53,9 +53,9 @@ func (k *newOwner) Effect(key subjects.Key, claim *idempotency.Record) (effect s
 }
 
 // continueOwn continues a turn that its own message has taken over: data that the claim does not hold, such as a snapshot
-// of the context variables, is in the message.
+// of the context variables or the message that has made the turn, is in the message.
 func (h *Handlers) continueOwn(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
-	return h.continueTurn(ctx, t.m, &events.Resume{TurnID: t.TurnID, Workflow: t.Workflow}, d, t.StructuredOutputReady)
+	return h.continueTurn(ctx, t.m, &events.Resume{TurnID: t.TurnID, Workflow: t.Workflow}, d, t)
 }
 
 // continueParked continues a turn that the message of an answer, an expiry or a cancel has taken over after it was
@@ -68,10 +68,10 @@ func (h *Handlers) continueParked(ctx context.Context, m *message, d idempotency
 	return h.continueTurn(ctx, m, &events.Resume{}, d, nil)
 }
 
-// continueTurn carries out the decision of the journal on a turn that was claimed before. Event is the turn's own message
-// if that has taken it over, else nil.
-func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resume, d idempotency.Decision, event *events.StructuredOutputReady) inbound.Disposition {
-	t, call := turnOfClaim(m, e, d.Turn, event)
+// continueTurn carries out the decision of the journal on a turn that was claimed before. Own is the turn as its own message has
+// it if that has taken it over, else nil.
+func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resume, d idempotency.Decision, own *turn) inbound.Disposition {
+	t, call := turnOfClaim(m, e, d.Turn, own)
 	if call == nil { // whatever the headers are, it is never run
 		return h.endWithCode(t, d, events.CodeStateCorrupt)
 	}
@@ -89,13 +89,18 @@ func (h *Handlers) continueTurn(ctx context.Context, m *message, e *events.Resum
 
 // turnOfClaim returns a turn as its claim specifies it. The call is nil when the claim cannot be read or does not belong
 // under its key; then the ids are from the resume and the key.
-func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *events.StructuredOutputReady) (*turn, *events.ToolCall) {
+func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, own *turn) (*turn, *events.ToolCall) {
 	key, claim := held.Key, held.Claim
+	var event *events.StructuredOutputReady
+	var origin *chatMessage
+	if own != nil {
+		event, origin = own.StructuredOutputReady, own.origin
+	}
 	call, reused := query.Call(key, claim)
 	if call == nil {
 		ids := query.IDs(key, e.TurnID)
 		event := &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow}
-		return &turn{Turn: turnOn(m, event, key, events.CallID(ids, key.Turn)), m: m}, nil
+		return &turn{Turn: turnOn(m, event, key, events.CallID(ids, key.Turn)), m: m, origin: origin}, nil
 	}
 	if event == nil {
 		event = &events.StructuredOutputReady{
@@ -106,7 +111,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, event *ev
 	} else if event.ResumeOf != "" { // its message has only the turn that it retries
 		event.Agent, event.UserID, event.TurnSequence = call.Agent, call.UserID, call.TurnSequence
 	}
-	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
+	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m, origin: origin}
 	t.Depth = call.Depth
 	if reused {
 		t.CallID = events.QualifiedCallID(event.Turn, key.Turn)
@@ -232,7 +237,7 @@ func turnOfAnswer(r *events.ToolCallResponse) []subjects.Key {
 
 // claimedByOther handles a message whose turn another message has claimed.
 func (h *Handlers) claimedByOther(ctx context.Context, t *turn) inbound.Disposition {
-	if d, resumed := h.resumeDeferred(ctx, t.m, t.Key, t.StructuredOutputReady); resumed {
+	if d, resumed := h.resumeDeferred(ctx, t.m, t.Key, t); resumed {
 		return d
 	}
 	return h.ackDuplicate(t)
