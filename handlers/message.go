@@ -114,6 +114,7 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	if err != nil {
 		return nil, err
 	}
+	s.hit(failpoint.BeforeText)
 	s.record, err = h.Journal.ClaimMessage(m.Held, idempotency.MessageClaim{
 		Key: s.key, Lease: m.Lease, Event: event, Fingerprint: fingerprint, Digest: h.Bindings().WorkflowDigest(e.Workflow), Due: due, Trace: inbound.Trace(m.Header),
 	})

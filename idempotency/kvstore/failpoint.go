@@ -18,6 +18,8 @@ func createAtFailpoint(ctx context.Context, s *Store, r idempotency.Record) (uin
 		events.RecordTakeover: failpoint.Takeover, events.RecordAsk: failpoint.Ask, events.RecordAnswer: failpoint.Answer,
 		events.RecordAck: failpoint.Closed, events.RecordTaken: failpoint.Taken, events.RecordStep: failpoint.Step,
 		events.RecordShow: failpoint.Show, events.RecordProgram: failpoint.Program, events.RecordResult: failpoint.Result,
+		events.RecordText: failpoint.Text, events.RecordContextUpdate: failpoint.Update,
+		events.RecordStructuredOutput: failpoint.Output, events.RecordHandoff: failpoint.Handoff,
 	}[key.Kind]
 	switch {
 	case key.Kind == events.RecordCall && key.Call != subjects.SingleCall:

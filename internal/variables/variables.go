@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -227,8 +228,14 @@ func (v *Variables) write(ctx context.Context, key string, doc document, revisio
 	if err != nil {
 		return err
 	}
-	if _, err = v.docs.Write(ctx, key, data, revision); err == nil {
-		return nil
+	if err = failpoint.Before(failpoint.Document); err == nil {
+		_, err = v.docs.Write(ctx, key, data, revision)
+	}
+	if err == nil {
+		failpoint.Hit(failpoint.Document, "", key) // stored, and the writer does not know yet
+		if err = failpoint.After(failpoint.Document); err == nil {
+			return nil
+		}
 	}
 	if no := store.Refused(err, v.docs.Name(), "make room in it, or raise its limit with the nats command"); no != nil {
 		err = no
