@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
@@ -34,12 +35,16 @@ func Audit(ctx context.Context, js jetstream.JetStream, space subjects.Space, re
 
 // Facts are the durable facts of a run, read after it has come to rest.
 type Facts struct {
-	Accepted []Accepted           // turns whose publish was acknowledged
+	Accepted []Accepted           // turns whose publish was acknowledged, but for those that messages make
+	Messages []SentMessage        // messages of agents and users whose publish was acknowledged
 	Ledger   []LedgerEntry        // entries and exits of tools
 	Journal  []idempotency.Record // every record, in order
 	Copies   []Copy               // live copies kept by Audit, in order
 	Dead     []DeadLetter         // dead letters
 	Left     uint64               // messages left in the inbound stream
+
+	// Documents are the stored context variables of chats, by their key in the bucket: <app>.<chat> in tokens. Nil: not checked.
+	Documents map[string][]byte
 
 	// Answers are the answers that people sent, with their results, as far as the test recorded them.
 	Answers []SentAnswer
@@ -64,6 +69,14 @@ type Accepted struct {
 
 // Key returns the journal key of the turn, which [Violation] and the map of [Check] use.
 func (a *Accepted) Key() string { return subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String() }
+
+// SentMessage is a message of an agent or a user that the inbound stream took.
+type SentMessage struct {
+	Event     events.AgentMessage
+	MayFail   bool      // its turn may end without a result of the tool
+	MayWait   bool      // its turn may be at rest without an end: parked, with an undecided question
+	Begun, At time.Time // when it was to be published, and acknowledged; zero: unknown
+}
 
 // Copy is a live copy of a public record: the message that the server published to subscribers when it stored the record.
 type Copy struct {
@@ -149,6 +162,9 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // a run may have taken the journal away
 		return next, err
 	}
+	if f.Documents, err = documents(ctx, js, space); err != nil {
+		return next, err
+	}
 	next.copies, err = eachMessage(ctx, js, AuditStream, since.copies, func(m jetstream.Msg, _ uint64) error {
 		key := "e." + m.Subject()[len(space.EventsPrefix())+1:]
 		var seq uint64
@@ -166,6 +182,32 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		return nil
 	})
 	return next, err
+}
+
+// documents reads the context variables of all chats.
+func documents(ctx context.Context, js jetstream.JetStream, space subjects.Space) (map[string][]byte, error) {
+	kv, err := js.KeyValue(ctx, space.ContextBucket())
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, nil //nolint:nilnil // a run may have taken it away
+	}
+	if err != nil {
+		return nil, fmt.Errorf("collect the context variables: %w", err)
+	}
+	all, err := kv.WatchAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("collect the context variables: %w", err)
+	}
+	defer func() { _ = all.Stop() }()
+	found := map[string][]byte{}
+	for e := range all.Updates() {
+		if e == nil { // these are all
+			return found, nil
+		}
+		if e.Operation() == jetstream.KeyValuePut {
+			found[e.Key()] = e.Value()
+		}
+	}
+	return found, ctx.Err()
 }
 
 // eachMessage calls f for every message of a stream after a sequence, as it is now, and

@@ -1,5 +1,5 @@
 // checker.go compares the facts of a run with the invariants of the journal, turn by turn and, in a program, step by
-// step. checker_*.go have the invariants of owners, programs, retries, questions and record keys.
+// step. checker_*.go have the invariants of owners, programs, retries, questions, messages and record keys.
 
 package oneturntest
 
@@ -17,8 +17,8 @@ import (
 
 // Violation is a broken invariant.
 type Violation struct {
-	Invariant string // I1 to I13, see [Check]
-	Turn      string // journal key of the turn or, of a program, of the step; "" for the whole run
+	Invariant string // I1 to I14, see [Check]
+	Turn      string // journal key of the turn or message or, of a program, of the step; "" for the whole run
 	Text      string
 }
 
@@ -49,6 +49,10 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I13 a question has one record and one id; its only decision follows it, matches it, closes it with
 //	    the right outcome and is passed to the tool after that, a cancel never; an answer that was
 //	    reported as accepted is the stored one
+//	I14 each accepted message of an agent or a user has one text, or a dead letter if its id has other content
+//	    already; each variable that it sets is reported once, in the order of its text, as the document of the
+//	    chat has decided; a turn is claimed for it only if its text names one, with the object of the text; its
+//	    handoff is stored if it is due, once, as the document has decided, and after the response of its turn
 //
 // Of a turn whose tool is a program, each step is judged as a call with its own effect, and in addition:
 //
@@ -73,12 +77,13 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 // Hit names the turns, by [Accepted.Key], that a fault hit. Nil: faults may have hit any turn; an
 // empty map: there was no fault.
 func Check(f *Facts, hit map[string]bool) []Violation {
-	c := checker{facts: f, hit: hit, turns: map[string]*turnFacts{}}
+	c := newChecker(f, hit)
 	c.group()
 	for _, key := range slices.Sorted(maps.Keys(c.turns)) {
 		c.check(c.turns[key])
 	}
 	c.retries()
+	c.checkMessages()
 	c.keys()
 	c.copies()
 	c.checkAnswers()
@@ -140,10 +145,15 @@ func (t *turnFacts) entered() (n int, inside bool) {
 }
 
 type checker struct {
-	facts *Facts
-	hit   map[string]bool
-	turns map[string]*turnFacts
-	found []Violation
+	facts    *Facts
+	hit      map[string]bool
+	turns    map[string]*turnFacts
+	messages map[subjects.Key]*messageFacts
+	found    []Violation
+}
+
+func newChecker(f *Facts, hit map[string]bool) *checker {
+	return &checker{facts: f, hit: hit, turns: map[string]*turnFacts{}, messages: map[subjects.Key]*messageFacts{}}
 }
 
 func (c *checker) failf(invariant, turn, format string, args ...any) {
@@ -176,6 +186,7 @@ func (c *checker) call(key subjects.Key) *callFacts {
 }
 
 func (c *checker) group() {
+	c.groupMessages()
 	for i, a := range c.facts.Accepted {
 		c.turn(subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn)).accepted = &c.facts.Accepted[i]
 	}
@@ -197,9 +208,14 @@ func (c *checker) group() {
 			c.failf("I3", "", "a record under %q, which is not a journal key", r.Key)
 			continue
 		}
+		if m := c.messages[k.OfTurn()]; m != nil {
+			m.records = append(m.records, r)
+			continue
+		}
 		t := c.turn(k.Key)
 		t.records = append(t.records, r)
 	}
+	c.groupTurns()
 }
 
 func (c *checker) check(t *turnFacts) {
