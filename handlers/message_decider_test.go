@@ -60,7 +60,7 @@ func (l limited) Create(ctx context.Context, r idempotency.Record) (uint64, erro
 	if len(r.Data) > l.most {
 		return 0, idempotency.ErrRefused
 	}
-	return l.Memory.Create(ctx, r) //nolint:wrapcheck // a store
+	return l.Memory.Create(ctx, r)
 }
 
 // limitRecords has the store refuse larger records.

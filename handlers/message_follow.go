@@ -57,7 +57,7 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 	}
 	if s.Turn != "" {
 		t, d := h.runTurnOf(ctx, s)
-		if d.Do != inbound.Ack || s.turned {
+		if d.Do != inbound.Ack || s.turned || s.m.deferred {
 			return d
 		}
 		switch ended, err := h.turnIsOver(s, t); {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -80,4 +83,33 @@ func TestMessageOutOfOrderSetsNothing(t *testing.T) {
 	require.Nil(t, k.variables()["interview_done"])
 	require.Nil(t, k.of("m1", "handoff")["to"])
 	require.Equal(t, "out_of_order", k.of("m1", "handoff")["code"])
+}
+
+func TestHandoffWaitsForATurnThatWasDeferred(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), builds)
+	full := true
+	h, deferred := k.bounded(func(c *handlers.Config) { c.Full = func() (bool, time.Time) { return full, time.Now() } })
+	for _, id := range []string{"m1", "m2", "m3"} {
+		h.Handle(t.Context(), k.writes(id, "Architect", `{"title":"Shop"}`))
+		require.Nil(t, k.of(id, "handoff"))
+	}
+	require.Len(t, deferred.all, 1, "the places of the tenant are taken")
+	require.Zero(t, k.entered.Load())
+	full = false
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.again(deferred.all[0], 99)).Do)
+	require.Equal(t, "Critic", k.of("m3", "handoff")["to"])
+}
+
+func TestHandoffFollowsATurnThatNeverRuns(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), builds)
+	h, _ := k.bounded(func(c *handlers.Config) {
+		c.Full = func() (bool, time.Time) { return true, time.Now() }
+		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
+	})
+	for _, id := range []string{"m1", "m2", "m3"} {
+		h.Handle(t.Context(), k.writes(id, "Architect", `{"title":"Shop"}`))
+	}
+	require.Equal(t, "Interviewer", k.of("m3", "handoff")["to"], "its message is a dead letter")
 }
