@@ -41,7 +41,7 @@ type PlanCheck struct {
 	// Steps yet.
 	Runs    bool
 	Planner string
-	// Approve reports that a person approves the program before its first step; Respond is the agent that words the answer
+	// Approve reports that a person approves the program before its first step; Respond is the agent that writes the answer
 	// after it, "" if none does.
 	Approve bool
 	Respond string

@@ -89,7 +89,7 @@ func (c *Client) past(ctx context.Context, id TurnID) (*retry.Past, error) {
 			return nil, err
 		}
 		for _, r := range page.Records {
-			if (r.Kind == events.KindToolCall || r.Kind == events.KindToolResponse || r.Kind == events.RecordProgram) && retry.IsOf(r.Event, plain) {
+			if (r.Kind == events.KindToolCall || r.Kind == events.KindToolResponse || r.Kind == events.RecordProgram) && retry.HasToolCallID(r.Event, plain) {
 				records = append(records, retry.Record{Kind: r.Kind, Seq: r.Sequence, Event: r.Event})
 			}
 		}

@@ -2,10 +2,12 @@ package docs_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -39,9 +41,14 @@ func runProgram(t *testing.T, c *oneturn.Client, turn oneturn.Turn, program stri
 	turn.App, turn.Chat = cmp.Or(turn.App, "app"), cmp.Or(turn.Chat, "chat")
 	r, err := c.Do(t.Context(), &turn)
 	require.NoError(t, err)
+	return r, payloadOf(t, r)
+}
+
+func payloadOf(t *testing.T, r *oneturn.Response) map[string]any {
+	t.Helper()
 	payload, ok := r.Payload.(map[string]any)
 	require.True(t, ok)
-	return r, payload
+	return payload
 }
 
 // untimed returns JSON without the durations of a run.
@@ -88,23 +95,38 @@ func runLine(t *testing.T, line string) string {
 	return out
 }
 
-// requireEventRuns publishes the event that a page shows, with the first command that it shows, and requires the output there.
-func requireEventRuns(t *testing.T, s *oneturntest.Server, page string) {
+// commandsOf returns the blocks of commands of a page that begin with a command.
+func commandsOf(t *testing.T, page, name string) []string {
 	t.Helper()
-	event := fenced(t, page, "jsonl")
-	require.Len(t, event, 1, page)
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "turns.jsonl"), []byte(event[0].text), 0o600))
-	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, page, "sh")[0].text), "publisher ")
-	require.True(t, ok, page)
-	out, code := output(t, command(t, dir, "publisher", append(strings.Fields(line), "--nats", s.URL())...))
-	require.Zero(t, code, out)
-	for part := range strings.SplitSeq(fenced(t, page, "text")[0].text, "…") {
-		at := strings.Index(out, part)
-		require.GreaterOrEqual(t, at, 0, "%s shows %q, the command prints %s", page, part, out)
-		out = out[at+len(part):]
+	var found []string
+	for _, b := range fenced(t, page, "sh") {
+		if strings.HasPrefix(b.text, name+" ") {
+			found = append(found, strings.TrimSpace(b.text))
+		}
 	}
-	require.Empty(t, out, page)
+	require.NotEmpty(t, found, "%s: %s", page, name)
+	return found
+}
+
+// requireEventsRun publishes the turns that a page shows first, with the first command for them, and requires the output there. The turns
+// are printed in the order in which they end.
+func requireEventsRun(t *testing.T, s *oneturntest.Server, page string) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "turns.jsonl"), []byte(fenced(t, page, "jsonl")[0].text), 0o600))
+	out, code := output(t, command(t, dir, "publisher", append(strings.Fields(commandsOf(t, page, "publisher")[0])[1:], "--nats", s.URL())...))
+	require.Equal(t, 1, code, out)
+	shown := strings.Split(strings.TrimSpace(fenced(t, page, "text")[0].text), "\n")
+	got := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, got, len(shown), out)
+	for _, want := range shown {
+		require.True(t, slices.ContainsFunc(got, func(line string) bool { return isAbridged(line, want) }), "%s shows %q, the command prints %s", page, want, out)
+	}
+}
+
+// isAbridged reports whether a line is shown as a text in which … stands for parts of it.
+func isAbridged(line, shown string) bool {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(shown), "…", ".*") + "$").MatchString(line)
 }
 
 func TestPlansOfThePageEndAsItShows(t *testing.T) {
@@ -113,7 +135,14 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	c := serveOn(t, s, oneturn.Config{Workflows: folderOf(t, "plans.md")})
 	shown := fenced(t, "plans.md", "json")
 	require.Len(t, shown, 8)
-	requireEventRuns(t, s, "plans.md")
+	requireEventsRun(t, s, "plans.md")
+	halts := oneturn.TurnID{App: "default", Chat: "chat", Turn: "reserve-1"}
+	r, err := c.Await(t.Context(), halts)
+	require.NoError(t, err)
+	require.Equal(t, events.CodeUserError, r.Code)
+	requirePayload(t, shown[3], payloadOf(t, r))
+	require.JSONEq(t, shown[0].text, planOf(t, fenced(t, "plans.md", "jsonl")[0].text, 1), "the plan of the page is the one that is published")
+
 	r, payload := runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "bad"}, Workflow: "Trip", Agent: "Assistant"}, shown[1].text)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	feedback := fenced(t, "plans.md", "")
@@ -121,25 +150,30 @@ func TestPlansOfThePageEndAsItShows(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(feedback[0].text), payload["feedback"])
 	delete(payload, "feedback")
 	requirePayload(t, shown[2], payload)
-	r, payload = runProgram(t, c, oneturn.Turn{TurnID: oneturn.TurnID{Turn: "halts"}, Workflow: "Trip", Agent: "Assistant"}, shown[0].text)
-	require.Equal(t, events.CodeUserError, r.Code)
-	requirePayload(t, shown[3], payload)
 
-	line, ok := strings.CutPrefix(strings.TrimSpace(fenced(t, "plans.md", "sh")[2].text), "turnctl ")
-	require.True(t, ok)
-	out, code := output(t, command(t, t.TempDir(), "turnctl", append(strings.Fields(line), "--nats", s.URL())...))
-	require.Zero(t, code, out)
-	require.Equal(t, fenced(t, "plans.md", "text")[1].text, out)
-	retried, err := c.Retry(t.Context(), &oneturn.Retry{TurnID: r.TurnID})
-	require.NoError(t, err)
-	r, err = c.Await(t.Context(), retried.TurnID)
+	dryRun := commandsOf(t, "plans.md", "turnctl retry")[0]
+	require.Equal(t, fenced(t, "plans.md", "text")[1].text, runLine(t, dryRun+" --nats "+s.URL()))
+	runLine(t, strings.TrimSuffix(dryRun, " --dry-run")+" --nats "+s.URL())
+	halts.Turn = events.RetryKey(halts.Turn)
+	r, err = c.Await(t.Context(), halts)
 	require.NoError(t, err)
 	require.Equal(t, events.CodeUserError, r.Code, "the hotel is still full")
-	results, ok := r.Payload.(map[string]any)["results"].([]any)
+	results, ok := payloadOf(t, r)["results"].([]any)
 	require.True(t, ok)
 	first, ok := results[0].(map[string]any)
 	require.True(t, ok)
 	requirePayload(t, shown[7], first)
+}
+
+// planOf returns the data of an event of a file of events.
+func planOf(t *testing.T, lines string, n int) string {
+	t.Helper()
+	var event struct {
+		Plan json.RawMessage `json:"plan"`
+		Data json.RawMessage `json:"structured_data"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.Split(lines, "\n")[n]), &event))
+	return cmp.Or(string(event.Plan), string(event.Data))
 }
 
 func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
@@ -163,38 +197,52 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 		}
 	})
 	require.NoError(t, err)
-	const plan = `{"type": "tool_calls", "calls": [{"tool_name": "admit", "arguments": {"guest": "Ada"}}]}`
-	byCommand := func() { // the question is shown and answered
-		show, answer, ok := strings.Cut(strings.TrimSpace(fenced(t, "plans.md", "sh")[1].text), "\n")
-		require.True(t, ok)
-		out := runLine(t, show+" --nats "+s.URL())
-		_, out, ok = strings.Cut(out, "{")
-		require.True(t, ok)
-		var payload, all map[string]any
-		require.NoError(t, json.NewDecoder(strings.NewReader("{"+out)).Decode(&payload))
-		require.NoError(t, json.Unmarshal([]byte(shown[4].text), &all))
-		require.Equal(t, map[string]any{"steps": all["steps"], "limits": all["limits"]}, payload)
-		require.Contains(t, runLine(t, answer+" --nats "+s.URL()), "accepted")
-	}
-	visit := func(id oneturn.TurnID, answer string) (*oneturn.Response, map[string]any) {
-		var c *oneturn.Client
-		c, err = oneturn.NewClient(s.Connect(), oneturn.ClientOptions{OnQuestion: func(q *api.Question) {
-			require.Equal(t, id.Turn+"#~approve/1", q.ToolCallID)
-			require.Equal(t, "PlanApproval", q.Component)
-			require.JSONEq(t, shown[4].text, string(q.Payload))
-			if answer == "" {
-				byCommand()
-				return
-			}
-			v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: "chat", ToolCallID: q.ToolCallID}, UserID: "ada", Value: json.RawMessage(answer)})
-			require.NoError(t, err)
-			require.True(t, v.OK(), v.Message)
-		}})
-		require.NoError(t, err)
-		return runProgram(t, c, oneturn.Turn{TurnID: id, Workflow: "Visit", Agent: "Host", UserID: "ada"}, plan)
-	}
+	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
 	page := strings.Join(strings.Fields(pages(t)["plans.md"]), " ")
-	r, _ := visit(oneturn.TurnID{App: "default", Chat: "visit", Turn: "visit-1"}, "")
+
+	// The turn is published, its question shown and answered by the commands of the page.
+	dir := t.TempDir()
+	event := fenced(t, "plans.md", "jsonl")[1].text
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "visit.jsonl"), []byte(event), 0o600))
+	out, code := output(t, command(t, dir, "publisher", append(strings.Fields(commandsOf(t, "plans.md", "publisher")[1])[1:], "--nats", s.URL())...))
+	require.Zero(t, code, out)
+	id := oneturn.TurnID{App: "default", Chat: "visit", Turn: "visit-1"}
+	requireApproval(t, s, id, shown[4])
+	show, answer, ok := strings.Cut(commandsOf(t, "plans.md", "turnctl questions show")[0], "\n")
+	require.True(t, ok)
+	out = runLine(t, show+" --nats "+s.URL())
+	_, out, ok = strings.Cut(out, "{")
+	require.True(t, ok)
+	var shownPayload, all map[string]any
+	require.NoError(t, json.NewDecoder(strings.NewReader("{"+out)).Decode(&shownPayload))
+	require.NoError(t, json.Unmarshal([]byte(shown[4].text), &all))
+	require.Equal(t, map[string]any{"steps": all["steps"], "limits": all["limits"]}, shownPayload)
+	require.Contains(t, runLine(t, answer+" --nats "+s.URL()), "accepted")
+	r, err := c.Await(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, r.Success)
+
+	// A refusal.
+	plan := planOf(t, event, 0)
+	turn := oneturn.Turn{TurnID: oneturn.TurnID{App: "app", Chat: "chat", Turn: "visit-2"}, Workflow: "Visit", Agent: "Host", UserID: "ada"}
+	require.NoError(t, json.Unmarshal([]byte(plan), &turn.Data))
+	_, err = c.Publish(t.Context(), &turn)
+	require.NoError(t, err)
+	q := requireApproval(t, s, turn.TurnID, shown[4])
+	v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: q, UserID: "ada", Value: json.RawMessage(`{"approved": false, "reason": "Not today."}`)})
+	require.NoError(t, err)
+	require.True(t, v.OK(), v.Message)
+	r, err = c.Await(t.Context(), turn.TurnID)
+	require.NoError(t, err)
+	require.Equal(t, events.CodeCancelled, r.Code)
+	require.Contains(t, page, "`"+r.Content+"`")
+	requirePayload(t, shown[5], payloadOf(t, r))
+	require.Empty(t, asked)
+
+	// Answers of an agent.
+	clerk := oneturn.Turn{TurnID: oneturn.TurnID{Turn: "visit-3"}, Workflow: "Visit", Agent: "Clerk"}
+	r, _ = runProgram(t, c, clerk, plan)
 	require.True(t, r.Success)
 	require.Equal(t, "Ada is expected, badge B-4.", r.Content)
 	var request struct {
@@ -202,25 +250,40 @@ func TestApprovalsAndAnswersAreAsThePageShows(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(<-asked, &request))
 	require.JSONEq(t, shown[6].text, string(request.Request))
-
-	r, payload := visit(oneturn.TurnID{Turn: "visit-2"}, `{"approved": false, "reason": "Not today."}`)
-	require.Equal(t, events.CodeCancelled, r.Code)
-	require.Contains(t, page, "`"+r.Content+"`")
-	requirePayload(t, shown[5], payload)
-	require.Empty(t, asked)
-
 	fails.Store(true)
-	r, payload = visit(oneturn.TurnID{Turn: "visit-3"}, `{"approved": true}`)
+	clerk.Turn = "visit-4"
+	r, payload := runProgram(t, c, clerk, plan)
 	require.Equal(t, events.CodeToolError, r.Code)
 	require.Contains(t, page, "`"+r.Content+"`")
 	require.Len(t, payload["results"], 1)
+}
+
+// requireApproval waits for the question of a turn for approval, and requires the payload that a page shows.
+func requireApproval(t *testing.T, s *oneturntest.Server, id oneturn.TurnID, shown block) oneturn.QuestionID {
+	t.Helper()
+	found := make(chan *api.Question, 8)
+	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{OnQuestion: func(q *api.Question) { found <- q }})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = c.Await(ctx, id) // it ends with ctx
+	}()
+	q := <-found
+	stop()
+	<-over
+	require.Equal(t, id.Turn+"#~approve/1", q.ToolCallID)
+	require.Equal(t, "PlanApproval", q.Component)
+	require.JSONEq(t, shown.text, string(q.Payload))
+	return oneturn.QuestionID{App: id.App, Chat: id.Chat, ToolCallID: q.ToolCallID}
 }
 
 func TestOrchestrationsOfThePageEndAsItShows(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	c := serveOn(t, s, oneturn.Config{Workflows: folderOf(t, "orchestrations.md")})
-	requireEventRuns(t, s, "orchestrations.md")
+	requireEventsRun(t, s, "orchestrations.md")
 	shown := fenced(t, "orchestrations.md", "json")
 	require.Len(t, shown, 2)
 	feedback := fenced(t, "orchestrations.md", "")
@@ -228,9 +291,10 @@ func TestOrchestrationsOfThePageEndAsItShows(t *testing.T) {
 	lead := oneturn.Turn{TurnID: oneturn.TurnID{Turn: "bad"}, Workflow: "Paper", Agent: "Lead"}
 	_, payload := runProgram(t, c, lead, strings.Replace(shown[0].text, "result.facts", "result.fact", 1))
 	require.Equal(t, strings.TrimSpace(feedback[0].text), payload["feedback"])
-	lead.Turn = "runs"
-	r, payload := runProgram(t, c, lead, shown[0].text)
+	require.JSONEq(t, shown[0].text, planOf(t, fenced(t, "orchestrations.md", "jsonl")[0].text, 1), "the request of the page is the one that is published")
+	r, err := c.Await(t.Context(), oneturn.TurnID{App: "default", Chat: "news", Turn: "reviews-1"})
+	require.NoError(t, err)
 	require.False(t, r.Success)
 	require.Empty(t, r.Code)
-	requirePayload(t, shown[1], payload)
+	requirePayload(t, shown[1], payloadOf(t, r))
 }

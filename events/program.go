@@ -77,7 +77,7 @@ type PlanLimits struct {
 	TimeoutMS     int64 `json:"timeout_ms,omitempty"` // of the program, without the time that it waits for people
 }
 
-// PlanFinished is the event `chat.plan_finished`: the steps of a program have ended, and a model words the answer. The
+// PlanFinished is the event `chat.plan_finished`: the steps of a program have ended, and a model writes the answer. The
 // response of the turn follows. A program without such an answer has only its response.
 type PlanFinished struct {
 	Kind         string `json:"kind"`

@@ -8,7 +8,7 @@ const (
 	RecordResponse = KindToolResponse // public: the end of a turn
 	RecordCancel   = KindCancel       // public: the request to end a turn
 	RecordProgram  = "program"        // public: the compiled program of a turn, before its first step
-	RecordResult   = "result"         // public: how the steps of a program ended, if a model words the answer
+	RecordResult   = "result"         // public: how the steps of a program ended, if a model writes the answer
 	RecordAsk      = "ask"            // public, with the id of the question: a question
 	RecordAck      = "ack"            // public, with the id of the question: its end
 	RecordShow     = "show"           // public, with the id of the surface: a surface that needs no answer

@@ -11,7 +11,7 @@ const MaxStepBytes = 256
 // Internal steps: calls that oneturn makes for a program, which are not in it. No id of a step in a program contains '~'.
 const (
 	StepPlan    = "~plan"    // asks a model for the plan
-	StepRespond = "~respond" // asks a model to word the answer
+	StepRespond = "~respond" // asks a model to write the answer
 	StepApprove = "~approve" // asks people to approve the plan
 )
 

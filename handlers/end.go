@@ -223,7 +223,7 @@ func (t *turn) noteDecision(d idempotency.Decision) {
 		t.claimed = d.Turn.Claim
 	}
 	if claim := d.Turn.Claim; claim != nil && claim.Meta.Effect == string(events.EffectProgram) {
-		t.ofPrograms().newest.note(d.Turn.Newest())
+		t.programState().newest.note(d.Turn.Newest())
 		t.closes = true
 	}
 }

@@ -46,7 +46,7 @@ type programRun struct {
 	// inPlanned is set for a program inside of one that a planner has written: it is not planned again.
 	inPlanned bool
 
-	copies *retry.Copies // of a retry: the ends that it keeps, of all its programs; nil otherwise
+	copies *retry.Copies // of a retry: the results that it keeps, of all its programs; nil otherwise
 
 	summary, fallback string // of the outcome: for the responder, and the text if that fails
 	plan              any    // that a planner has written, nil if none has or it is not read yet
@@ -79,7 +79,7 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	defer clock.End()
 	r.OnWait(clock.Pause)
 	p := &programRun{h: h, turn: t, own: t, run: r, d: d, traced: ctx, compiler: h.compilerOf(t), steps: map[string]*step{}, changes: make(chan struct{}, 1)}
-	t.ofPrograms() // before steps use it at the same time
+	t.programState() // so that steps find it
 	p.cancelReason = h.reasonReader(t, d.Turn)
 	p.used = usageOf(d.Turn)
 	begun := time.Now()
@@ -105,9 +105,9 @@ func (h *Handlers) runProgram(ctx context.Context, t *turn, d idempotency.Decisi
 	if stopped == nil && p.nothingOpen(out) {
 		t.closes = false
 	}
-	t.ofPrograms().unreported = p.withoutEnd()
+	t.programState().withoutEnd = p.withoutEnd()
 	if stopped != nil {
-		t.ofPrograms().cancelled = p.cancelledText()
+		t.programState().cancelled = p.cancelledText()
 	}
 	return h.endProgram(t, d, out, stopped)
 }

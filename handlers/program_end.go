@@ -115,8 +115,9 @@ func (p *programRun) payload(e flow.Ended) json.RawMessage {
 	return events.JSONOf(of.OrchestrationResult(e, p.execID))
 }
 
-// closeRaces ends the calls of races that are won which an earlier owner of the turn has called and this one has not entered again. What that
-// owner has stored of them meanwhile counts, so that the result of the program has each call as its records do.
+// closeRaces ends calls that an earlier owner of the turn has called, and that this owner has not entered again because another call of
+// their race has succeeded. If the earlier owner has stored a response of such a call meanwhile, that response counts, so that the result
+// of the program agrees with its records.
 func (p *programRun) closeRaces() error {
 	if p.d.Turn == nil {
 		return nil
@@ -186,7 +187,7 @@ func (h *Handlers) closeSteps(ctx context.Context, t *turn, hold idempotency.Hol
 		ends = events.CodeCancelled
 	}
 	open := map[subjects.Key]*events.ToolCall{}
-	held, err := h.Journal.CloseSteps(ctx, hold, t.ofPrograms().newest.Load(), func(step *idempotency.Call) ([]byte, error) {
+	held, err := h.Journal.CloseSteps(ctx, hold, t.programState().newest.Load(), func(step *idempotency.Call) ([]byte, error) {
 		event, called, err := h.closing(t, step, ends)
 		open[step.Key] = called
 		return event, err

@@ -39,7 +39,7 @@ func (h *Handlers) reportSteps(ctx context.Context, t *turn, held *idempotency.T
 // missesEnd reports whether the journal holds an end of a call of the program that is not in the payload of its response: an earlier owner has called
 // it, and this worker has not entered it again.
 func (t *turn) missesEnd(held *idempotency.Turn) bool {
-	return t.program != nil && slices.ContainsFunc(t.program.unreported, func(key subjects.Key) bool {
+	return t.program != nil && slices.ContainsFunc(t.program.withoutEnd, func(key subjects.Key) bool {
 		c := held.CallOf(key)
 		return c != nil && c.Response != nil
 	})

@@ -24,7 +24,7 @@ func (h *Handlers) prepareProgram(t *turn) {
 	if err != nil {
 		t.reject = h.rejectUnrun(t, err)
 	} else {
-		t.ofPrograms().compiled = &compiledProgram{compiler: c, program: compiled, ask: ask}
+		t.programState().compiled = &compiledProgram{compiler: c, program: compiled, ask: ask}
 	}
 	t.closes = t.reject == nil // else no step is called
 }

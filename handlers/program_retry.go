@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/flow"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/program"
 	"github.com/oneturn/oneturn/internal/retry"
 	"github.com/oneturn/oneturn/internal/store"
@@ -42,15 +43,35 @@ const retryDelay = 100 * time.Millisecond
 var errManyRetries = errors.New("the tenant has as many retries that are read, and as many waiting messages, as allowed: publish it again later (turnctl dead redrive)")
 
 // requeueRetry takes a place for a turn that is a retry until [Handlers.freeRetry], or requeues its message. If that is not possible, it
-// becomes a dead letter, unless a worker has claimed the turn: such a turn is continued.
-func (h *Handlers) requeueRetry(t *turn) (inbound.Disposition, bool) {
-	if t.ResumeOf == "" {
+// becomes a dead letter. A turn that a worker has claimed is continued: it waits for a place.
+func (h *Handlers) requeueRetry(ctx context.Context, t *turn) (inbound.Disposition, bool) {
+	if t.ResumeOf == "" || h.takeRetry(t) {
 		return inbound.Disposition{}, false
 	}
-	if t.reads = h.retries.Take(t.Key.App); t.reads {
-		return inbound.Disposition{}, false
+	if d, requeued := h.requeueUnclaimed(t, h.claimedBefore, retryDelay, errManyRetries); requeued {
+		return d, true
 	}
-	return h.requeueUnclaimed(t, h.claimedBefore, retryDelay, errManyRetries)
+	return inbound.Left(), h.awaitRetry(ctx, t) != nil
+}
+
+// takeRetry takes a place for a retry, and reports whether there is one.
+func (h *Handlers) takeRetry(t *turn) bool {
+	t.reads = t.reads || h.retries.Take(t.Key.App)
+	return t.reads
+}
+
+// awaitRetry waits for a place for a retry that is claimed. Its message is not requeued meanwhile, since each takeover counts, and the
+// wait is short: a place is held while a turn is read.
+func (h *Handlers) awaitRetry(ctx context.Context, t *turn) error {
+	for !h.takeRetry(t) {
+		if err := pause.For(ctx, retryDelay); err != nil {
+			return err
+		}
+		if !t.m.Fresh() {
+			return errNotFresh
+		}
+	}
+	return nil
 }
 
 // freeRetry releases the place of a retry.
@@ -156,7 +177,7 @@ func (h *Handlers) mergeSteps(t *turn, plan *retryPlan) error {
 }
 
 // ranBefore returns the program that a call of a retry has run in the turn that is retried, nil if there is none.
-func (p *programRun) ranBefore() (*flow.Program, error) {
+func (p *programRun) ranBefore(ctx context.Context) (*flow.Program, error) {
 	if p.own != p.turn {
 		nested, err := p.copies.Program(p.prefix)
 		if err != nil {
@@ -168,6 +189,10 @@ func (p *programRun) ranBefore() (*flow.Program, error) {
 		return nil, nil //nolint:nilnil // it is not a retry
 	}
 	if p.turn.retry == nil { // the worker that has claimed it is gone
+		if err := p.h.awaitRetry(ctx, p.turn); err != nil {
+			return nil, err
+		}
+		defer p.h.freeRetry(p.turn)
 		args, argsJSON, binding := p.turn.args, p.turn.argsJSON, p.turn.Binding
 		var wait time.Duration
 		err := p.h.planRetry(p.turn, &wait)
@@ -233,7 +258,7 @@ func (u *usage) keep(c *retry.Copies) {
 	}
 }
 
-// keepsAll reports whether a retry keeps the ends of all calls of a program, so that nothing of it runs.
+// keepsAll reports whether a retry keeps the results of all calls of a program, so that nothing of it runs.
 func (p *programRun) keepsAll(of *flow.Program) bool {
 	return !slices.ContainsFunc(of.Calls(), func(c *flow.Call) bool { return p.copies.Call(p.prefix+c.ID) == nil })
 }

@@ -2,11 +2,9 @@ package handlers_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
-	"github.com/oneturn/oneturn/subjects"
 )
 
 // TestRetryThatRanNothingIsNotRetriedItself is a retry that was cancelled before its program was stored: it has no results, and what the
@@ -24,13 +21,7 @@ func TestRetryThatRanNothingIsNotRetriedItself(t *testing.T) {
 	broken := true
 	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": failing(&broken, errBroken)})
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", threeCalls, 1)).Do)
-	set, asked := k.Bindings(), 0
-	k.Bindings = func() *bindings.Set {
-		if asked++; asked == 3 { // twice before the claim, then to run
-			panic("the worker stops after the claim")
-		}
-		return set
-	}
+	k.stopAfterClaim()
 	require.Equal(t, inbound.Leave, k.Handle(t.Context(), k.retry(3, 1, "turn")).Do)
 	require.Equal(t, inbound.Ack, k.cancelTurn(4, events.TurnID{App: "app", Chat: "chat", Turn: "turn~retry1"}).Do)
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retry(3, 2, "turn")).Do)
@@ -44,6 +35,34 @@ func TestRetryThatRanNothingIsNotRetriedItself(t *testing.T) {
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retryAs(6, "again")).Do)
 	require.True(t, k.responseOf("again").Success)
 	require.Equal(t, []string{"#0", "#1", "again#1", "again#2"}, k.enteredCalls())
+}
+
+// stopAfterClaim has the worker stop after the next claim of a retry.
+func (k *programKit) stopAfterClaim() {
+	set, asked := k.Bindings(), 0
+	k.Bindings = func() *bindings.Set {
+		if asked++; asked == 3 { // twice before the claim, then to run
+			panic("the worker stops after the claim")
+		}
+		return set
+	}
+}
+
+// TestRetryWhoseWorkerStopsAfterItsClaimRunsTheSameCalls: the next owner reads the turn to retry once more, since no program is stored.
+func TestRetryWhoseWorkerStopsAfterItsClaimRunsTheSameCalls(t *testing.T) {
+	t.Parallel()
+	broken := true
+	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": failing(&broken, errBroken)})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", threeCalls, 1)).Do)
+	broken = false
+	k.stopAfterClaim()
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), k.retry(3, 1, "turn")).Do)
+	require.Equal(t, []string{"e 0 tool_call"}, k.namesOf("turn~retry1"))
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retry(3, 2, "turn")).Do)
+	r := k.responseOf("turn~retry1")
+	require.True(t, r.Success, r.Content)
+	require.Equal(t, []string{"#0", "#1", "~retry1#1", "~retry1#2"}, k.enteredCalls())
+	require.Equal(t, "turn#0", results(t, r)[0]["copied_from"])
 }
 
 func TestSecondRetryAfterAFailedOneRunsOnlyWhatBothHaveNotFinished(t *testing.T) {
@@ -120,86 +139,4 @@ func TestKeyOfARetryIsNotReused(t *testing.T) {
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.retry(3, 1, "turn", "1")).Do)
 	require.Equal(t, entered, k.enteredCalls())
 	require.Equal(t, []string{"turn_conflict"}, k.deadReasons())
-}
-
-// TestRetriesOfATenantLeavePlacesToOthers: what a retry reads takes memory, so each tenant has a share of the reads.
-func TestRetriesOfATenantLeavePlacesToOthers(t *testing.T) {
-	t.Parallel()
-	const share = 4 // of the eight places
-	k := newProgramKit(t, map[string]toolFunc{"one": echo, "two": func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		if strings.Contains(call.CallID, "retry") {
-			return echo(ctx, call)
-		}
-		return tools.Result{}, errBroken
-	}})
-	seq := uint64(0)
-	of := func(kind, app string, n int) *inbound.Message {
-		seq++
-		id := events.TurnID{App: app, Chat: "chat", Turn: fmt.Sprintf("t%d", n)}
-		e := &events.StructuredOutputReady{TurnID: id, Workflow: "WF", Agent: "A", AutoToolMode: true}
-		if kind == events.KindRetry {
-			id.Turn = events.RetryKey(id.Turn)
-			e = events.NewRetry(id, "WF", fmt.Sprintf("t%d", n), nil)
-		} else {
-			data, err := events.Decode([]byte(threeCalls))
-			require.NoError(t, err)
-			e.Data = data
-		}
-		body, err := events.EncodeTurn(e, time.Now())
-		require.NoError(t, err)
-		m := k.message(seq, 1)
-		m.Subject, m.Data = k.space.In("default", kind, app, "WF", "chat"), body
-		return m
-	}
-	ended := func(app string, n int) bool {
-		r, err := k.store.Last(t.Context(), subjects.TurnKey(app, "chat", "", fmt.Sprintf("t%d~retry1", n)).Public("tool_response"))
-		if err != nil {
-			return false
-		}
-		response, err := events.ReadResponse(r.Data)
-		require.NoError(t, err)
-		return response.Success
-	}
-	for n := range share + 2 {
-		require.Equal(t, inbound.Ack, k.Handle(t.Context(), of(events.KindStructuredOutputReady, "flood", n)).Do)
-	}
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), of(events.KindStructuredOutputReady, "other", 0)).Do)
-
-	reading, read := make(chan struct{}), make(chan struct{})
-	left := atomic.Int32{}
-	left.Store(share)
-	set := k.Bindings()
-	k.Bindings = func() *bindings.Set { // the first that are asked for have read a turn, and hold its results
-		if left.Add(-1) >= 0 {
-			reading <- struct{}{}
-			<-read
-		}
-		return set
-	}
-	over := make(chan inbound.Disposition, share)
-	for n := range share {
-		m := of(events.KindRetry, "flood", n)
-		go func() { over <- k.Handle(t.Context(), m) }()
-	}
-	for range share {
-		<-reading
-	}
-	late := of(events.KindRetry, "flood", share)
-	d := k.Handle(t.Context(), late)
-	require.Equal(t, inbound.Nak, d.Do, "the tenant has its share")
-	require.Positive(t, d.Delay)
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), of(events.KindRetry, "other", 0)).Do)
-	require.True(t, ended("other", 0), "another tenant has places")
-
-	close(read)
-	for range share {
-		require.Equal(t, inbound.Ack, (<-over).Do)
-	}
-	again := *late
-	again.Lease.Delivery = 2
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), &again).Do)
-	require.Equal(t, inbound.Ack, k.Handle(t.Context(), of(events.KindRetry, "flood", share+1)).Do)
-	for n := range share + 2 {
-		require.True(t, ended("flood", n), n)
-	}
 }

@@ -48,7 +48,7 @@ func (p *programRun) stored(ctx context.Context) (*flow.Program, error) {
 
 // compiled returns the program of the arguments of the call; of a retry, as the turn that it retries has run it.
 func (p *programRun) compiled(ctx context.Context) (*flow.Program, error) {
-	if before, err := p.ranBefore(); before != nil || err != nil {
+	if before, err := p.ranBefore(ctx); before != nil || err != nil {
 		return before, err
 	}
 	compiled, ask, err := p.compile()

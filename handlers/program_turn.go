@@ -8,18 +8,17 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// What a worker knows of a turn whose tool runs programs, in addition to what it knows of any turn.
-
-// programTurn is that.
+// programTurn is what a worker knows of a turn whose tool runs programs, in addition to what it knows of any turn.
 type programTurn struct {
 	compiled   *compiledProgram // nil if this worker has not compiled its program before the claim
 	newest     newest           // record of the turn that this worker knows of
-	unreported []subjects.Key   // calls whose ends are not in the payload of its response, because this worker knows of none
+	withoutEnd []subjects.Key   // calls that the payload of its response has no result of, because this worker knows of none
 	cancelled  string           // what its program had done when it was cancelled, "" if its outcome states that
 }
 
-// ofPrograms returns what is known of a turn whose tool runs programs. Steps use what it has returned when their program began.
-func (t *turn) ofPrograms() *programTurn {
+// programState returns what is known of a turn whose tool runs programs. It is called before the steps begin, which use t.program at
+// the same time.
+func (t *turn) programState() *programTurn {
 	if t.program == nil {
 		t.program = &programTurn{}
 	}

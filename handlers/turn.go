@@ -63,7 +63,7 @@ type turn struct {
 	merge     func(ctx context.Context) error
 	claimed   *idempotency.Record // its claim, nil for a turn that this message has started
 	ended     *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
-	program   *programTurn        // what is known of it if its tool runs programs, see [turn.ofPrograms]; nil if nothing is
+	program   *programTurn        // what is known of it if its tool runs programs, see [turn.programState]; nil if nothing is
 	retry     *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
 	origin    *chatMessage        // the message that has made it, if this worker handles that message; nil otherwise
 	reads     bool                // it has a place in the budget of retries
@@ -118,7 +118,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	case t.reject != nil: // it could not be decoded
 	default: // 3. to 5.
-		if d, requeued := h.requeueRetry(t); requeued {
+		if d, requeued := h.requeueRetry(ctx, t); requeued {
 			return d
 		}
 		defer h.freeRetry(t)

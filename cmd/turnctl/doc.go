@@ -41,7 +41,8 @@
 //   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
 //     show_text.go, show_steps.go (the steps of a program), show_step.go (one of them) and show_not_found.go. repair.go.
-//     retry.go with retry_report.go (what it prints).
+//     retry.go with retry_find.go (the turn to retry), retry_check.go (--workflows), retry_publish.go and retry_report.go
+//     (what it prints).
 //   - Questions: questions.go with question_report.go (a question as read from the journal), questions_find.go (by its id),
 //     questions_ls.go, questions_show.go, questions_end.go (expire and cancel).
 //   - Dead letters: dead.go (reads them), dead_ls.go, dead_show.go, dead_redrive.go (redrive and drop).

@@ -207,6 +207,6 @@ func othersText(w io.Writer, c *program.Checked) {
 		fmt.Fprintln(w, "a person approves it first")
 	}
 	if c.Respond != "" {
-		fmt.Fprintf(w, "agent %s words the answer\n", id(c.Respond))
+		fmt.Fprintf(w, "agent %s writes the answer\n", id(c.Respond))
 	}
 }

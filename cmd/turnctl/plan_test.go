@@ -70,8 +70,8 @@ func TestPlanCheckNamesApprovalAndResponder(t *testing.T) {
 	dir := workflowsOf(t, map[string]string{"Travel/oneturn.yaml": travel + "- {name: careful, kind: plan, agent: Lead, planner: planner, respond: planner, approve: true}\n"})
 	for data, want := range map[string]string{
 		`{"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}`: "Travel/careful runs 1 call and stores 8 records\n" +
-			"  0  search  none\na person approves it first\nagent planner words the answer\n",
-		`{"prompt": "a hotel"}`:                               "Travel/careful asks agent planner for the program first\na person approves it first\nagent planner words the answer\n",
+			"  0  search  none\na person approves it first\nagent planner writes the answer\n",
+		`{"prompt": "a hotel"}`:                               "Travel/careful asks agent planner for the program first\na person approves it first\nagent planner writes the answer\n",
 		`{"type": "tool_calls", "calls": []}`:                 "Travel/careful runs 0 calls and stores 2 records\n",
 		`{"type": "direct_response", "content": "No hotel."}`: "Travel/careful runs 0 calls and stores 2 records\n",
 	} {

@@ -3,30 +3,22 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/program"
-	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/retry"
-	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Retry reads the journal as a worker does (internal/retry), and publishes the retry only if a worker would run it, as far as
-// that is known: with --workflows by the check that a worker makes (internal/program). retry_report.go has the output.
+// Retry reads the journal as a worker does (retry_find.go, internal/retry), and publishes the retry (retry_publish.go) only if a
+// worker would run it, as far as that is known: with --workflows by the check that a worker makes (retry_check.go,
+// internal/program). retry_report.go has the output.
 
 // retryConfig configures turnctl retry.
 //
@@ -175,157 +167,4 @@ func (r *retryReport) decide(ctx context.Context, past *retry.Past, want *retryS
 		r.State = retryPossible
 	}
 	return slices.Concat(want.rerun, outline.Uncertain()), nil // its worker may know of stricter effects
-}
-
-// retryCompiler returns the function that finds the compiler of a turn's tool with the manifests of a folder.
-func (a *app) retryCompiler(cfg *retryConfig) func(context.Context, *events.ToolCall) (*program.Compiler, func(), error) {
-	return func(ctx context.Context, claim *events.ToolCall) (*program.Compiler, func(), error) {
-		set, err := inspect(ctx, "retry", cfg.Workflows, cfg.Python, bindings.VariableSources{})
-		if err != nil {
-			return nil, nil, err
-		}
-		b, err := program.RetryBinding(set, claim)
-		if err != nil {
-			return nil, nil, cli.Usagef("retry: %s", clean(messageOf(err), longestText))
-		}
-		depth := max(1, claim.Depth+1)
-		if !cfg.Live {
-			return program.NewCompiler(set, b, claim.Agent, depth, nil), func() {}, nil
-		}
-		box := a.newBox(cfg.Workflows, &toolSettings{NATS: cfg.NATS, Output: cfg.Output, Python: cfg.Python}, set.StepTools(b, claim.Agent))
-		ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
-		done := func() {
-			cancel()
-			box.close()
-		}
-		return program.NewCompiler(set, b, claim.Agent, depth, a.describe(ctx, box)), done, nil
-	}
-}
-
-// checkRetry returns why a worker would refuse a retry with the manifests of the compiler, nil if it would not or there is none.
-func checkRetry(c *program.Compiler, past *retry.Past, rerun []string) (refused, err error) {
-	if c == nil {
-		return nil, nil
-	}
-	args, err := past.Arguments()
-	if err != nil {
-		return nil, err
-	}
-	if _, err = c.Retry(past, args, rerun); events.CodeOf(err) != "" {
-		return err, nil
-	}
-	return nil, err
-}
-
-// missingProgram is the error for a turn without records. If the id identifies a step, it names the turn of the step.
-func (s *server) missingProgram(ctx context.Context, id events.TurnID, read func(events.TurnID) (*retry.Past, error)) error {
-	for call := range events.StepIDs(id.Turn) {
-		of := id
-		of.Turn = call
-		past, err := read(of)
-		if err != nil {
-			return fmt.Errorf("retry: %s", clean(messageOf(err), longestText))
-		}
-		if past.Claim != nil {
-			return cli.Usagef("retry: %s is a step: give the turn: %s", clean(id.Turn, maxCallID), argument(call))
-		}
-	}
-	if _, qualified := events.Unqualified(id.Turn); qualified {
-		return s.missingQualified(ctx, id)
-	}
-	return s.missing(ctx, keyOfTurn(id), id)
-}
-
-// missingQualified is the error for an id without records that may be the tool_call_id of a turn with a run id or under a reused key.
-func (s *server) missingQualified(ctx context.Context, id events.TurnID) error {
-	found, err := s.reader.Names(subjects.Token(id.App)).Locate(ctx, query.RefTo(id, id.Turn, ""), query.Claims)
-	if err != nil || len(found) == 0 {
-		return s.missing(ctx, keyOfTurn(id), id)
-	}
-	run, turn, plain := subjects.ParseTurnToken(found[0].Turn)
-	_, hashed, _ := subjects.Untoken(found[0].Turn)
-	switch {
-	case hashed: // of long ids: either
-		return s.missing(ctx, keyOfTurn(id), id)
-	case !plain:
-		return fmt.Errorf("retry: turn %s runs under a reused key (on_key_reuse: run) and cannot be retried: send it again under a new turn key", clean(id.Turn, maxCallID))
-	}
-	return cli.Usagef("retry: %s is the tool_call_id of a turn with a run id: give %s --run %s", clean(id.Turn, maxCallID), argument(turn), argument(run))
-}
-
-// past reads a turn, and the pool of its worker.
-func (s *server) past(ctx context.Context, id events.TurnID) (past *retry.Past, pool string, err error) {
-	turn, err := idempotency.Load(ctx, s.journal, keyOfTurn(id))
-	if err != nil {
-		return nil, "", err
-	}
-	if turn.Claim != nil && subjects.CheckPool(turn.Claim.Meta.Pool) == nil {
-		pool = turn.Claim.Meta.Pool
-	}
-	past, err = retry.FromTurn(turn, func(key subjects.Key, kind string, stored any) (any, error) {
-		if _, isBlob := events.BlobOf(stored); !isBlob {
-			return stored, nil
-		}
-		blobs, err := store.NewBlobs(ctx, s.nc, s.js, s.space)
-		if err != nil {
-			return nil, err
-		}
-		return blobs.Value(ctx, key, kind, stored)
-	})
-	return past, pool, err
-}
-
-func keyOfTurn(id events.TurnID) subjects.Key {
-	return subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
-}
-
-// publishRetry publishes the event of a retry.
-func (s *server) publishRetry(ctx context.Context, e *events.StructuredOutputReady, pool string) (uint64, error) {
-	body, err := events.EncodeTurn(e, time.Now())
-	if err != nil {
-		return 0, fmt.Errorf("retry: %w", err)
-	}
-	m := &nats.Msg{Subject: s.space.In(pool, events.KindRetry, e.App, e.Workflow, e.Chat), Data: body, Header: nats.Header{}}
-	m.Header.Set(nats.MsgIdHdr, events.MsgID(e.InboundKind(), e.TurnID, events.Fingerprint(e)))
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	ack, err := s.js.PublishMsg(ctx, m)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		return 0, fmt.Errorf("retry: no stream stores %s: run `turnctl provision`: %w", m.Subject, err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("retry: publish to %s: %w", m.Subject, err)
-	}
-	return ack.Sequence, nil
-}
-
-// retryPoll is how often the journal is read for the claim of a retry.
-const retryPoll = 100 * time.Millisecond
-
-// awaitRetry waits for the claim of a retry, which has the reason if it is refused, for the time of a request.
-func (s *server) awaitRetry(ctx context.Context, r *retryReport, id events.TurnID) error {
-	waiting, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	for {
-		if err := s.readRetry(ctx, r, id); err != nil || r.State != retryPublished {
-			return err
-		}
-		if pause.For(waiting, retryPoll) != nil {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// readRetry reads how far a retry is.
-func (s *server) readRetry(ctx context.Context, r *retryReport, id events.TurnID) error {
-	turn, err := idempotency.LoadEnds(ctx, s.journal, keyOfTurn(id))
-	if err != nil {
-		return err
-	}
-	past, err := retry.FromTurn(turn, nil)
-	if err != nil {
-		return err
-	}
-	r.note(past)
-	return nil
 }

@@ -81,9 +81,9 @@ func (r *retryReport) text(w io.Writer) {
 	table(w, 2, rows, 0, 1)
 	switch r.State {
 	case retryPossible:
-		text := "nothing was published: without --dry-run this runs, once the worker has checked the kept results (--workflows checks them here)"
+		text := "nothing was published. Without --dry-run the retry is published, and a worker checks the kept results; --workflows DIR checks them here"
 		if r.Checked {
-			text = "nothing was published: without --dry-run this runs, with these manifests"
+			text = "nothing was published. With these manifests a worker runs the retry: publish it without --dry-run"
 		}
 		fmt.Fprintln(w, text)
 	case retryNeedsRerun:

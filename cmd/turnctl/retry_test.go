@@ -147,7 +147,7 @@ func TestRetryShowsWhatItCopiesAndRunsTheRest(t *testing.T) {
   0  find    copied  it succeeded
   1  charge  runs    it failed (tool_error)
   2  find    runs    it did not start
-nothing was published: without --dry-run this runs, once the worker has checked the kept results (--workflows checks them here)
+nothing was published. Without --dry-run the retry is published, and a worker checks the kept results; --workflows DIR checks them here
 `, ok(t, p.Server, "retry", "c", "turn", "--dry-run"))
 	require.Equal(t, []string{"find", "charge"}, p.calls())
 	r := decode[retryReport](t, p.Server, "retry", "c", "turn")
@@ -249,7 +249,7 @@ func TestDryRunWithManifestsFindsWhatTheWorkerWouldRefuse(t *testing.T) {
 	p.set(true, false)
 	p.publish(t, "turn")
 	require.Equal(t, events.CodeToolError, p.await(t, "turn").Code)
-	require.Contains(t, ok(t, p.Server, "retry", "c", "turn", "--dry-run", "--workflows", p.dir), "without --dry-run this runs, with these manifests\n")
+	require.Contains(t, ok(t, p.Server, "retry", "c", "turn", "--dry-run", "--workflows", p.dir), "nothing was published. With these manifests a worker runs the retry: publish it without --dry-run\n")
 	for from, c := range map[string]struct {
 		to, want string
 		code     events.Code

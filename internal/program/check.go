@@ -18,7 +18,7 @@ type Checked struct {
 	Runs     bool           `json:"runs"`              // nothing is wrong with the program
 	Planner  string         `json:"planner,omitempty"` // the agent that has to write the program first: there are no steps yet
 	Approve  bool           `json:"approve,omitempty"` // a person approves the program before its first step
-	Respond  string         `json:"respond,omitempty"` // the agent that words the answer after it
+	Respond  string         `json:"respond,omitempty"` // the agent that writes the answer after it
 	Steps    []Step         `json:"steps"`             // of the program, in order
 	Writes   int            `json:"writes"`            // records that are stored if each step runs once and asks no person
 	Errors   []flow.Problem `json:"errors"`            // why it would not run

@@ -36,8 +36,8 @@ func RetryBinding(set *bindings.Set, claim *events.ToolCall) (*bindings.Binding,
 	return b, nil
 }
 
-// Retry compiles the program of a turn that is retried, whose arguments are args, with the manifests of today, and takes over the ends of
-// its calls. Rerun names the calls that run again although their effect may have happened. The error is an [events.Error] or a
+// Retry compiles the program of a turn that is retried, whose arguments are args, with the current manifests, and takes over the results
+// of its calls. Rerun names the calls that run again although their effect may have happened. The error is an [events.Error] or a
 // [flow.Refused] if the retry is refused; after any other it is not known whether it may run.
 func (c *Compiler) Retry(past *retry.Past, args any, rerun []string) (*Retry, error) {
 	compiled, ask, err := c.Compile(args)
@@ -60,7 +60,7 @@ func (c *Compiler) Retry(past *retry.Past, args any, rerun []string) (*Retry, er
 		}
 	}
 	if !compiled.SameSteps(before) {
-		return nil, &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: "with the manifests of today the program has other steps, so its results cannot be kept: send it again as a new turn"}
+		return nil, &events.Error{Code: events.CodeValidationFailed, Op: "retry", Msg: "with the current manifests the program has other steps, so its results cannot be kept: send it again as a new turn"}
 	}
 	outline := c.RetryOutline(past)
 	if err := outline.Consent(rerun); err != nil {
@@ -73,7 +73,7 @@ func (c *Compiler) Retry(past *retry.Past, args any, rerun []string) (*Retry, er
 	return &Retry{Program: compiled, Copies: copies}, checkOutputs(copies, compiled, c.Tools, "")
 }
 
-// RetryOutline returns which calls of a turn a retry keeps and which it runs, by the effects that their tools have today.
+// RetryOutline returns which calls of a turn a retry keeps and which it runs, by the current effects of their tools.
 func (c *Compiler) RetryOutline(past *retry.Past) *retry.Outline {
 	return past.Outline(func(name string) events.Effect {
 		tool, _ := c.Tools.Find(name)
@@ -81,7 +81,7 @@ func (c *Compiler) RetryOutline(past *retry.Past) *retry.Outline {
 	})
 }
 
-// checkOutputs checks the outputs that are kept against the schemas that their tools declare today, of nested programs as well.
+// checkOutputs checks the outputs that are kept, also of nested programs, against the schemas that their tools declare now.
 func checkOutputs(copies *retry.Copies, of *flow.Program, tools *Tools, prefix string) error {
 	for _, call := range of.Calls() {
 		b, id := tools.Binding(call.Tool), prefix+call.ID

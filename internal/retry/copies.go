@@ -14,14 +14,14 @@ import (
 // RecordCopies is the kind under which copies that are too large for a record become a blob.
 const RecordCopies = "copies"
 
-// Copies are the ends that a retry keeps, and the nested programs that it continues. The zero value has none; methods take nil.
+// Copies are the results that a retry keeps, and the nested programs that it continues. The zero value has none; methods take nil.
 type Copies struct {
 	Calls    []Copy                     `json:"calls"`
 	Programs map[string]json.RawMessage `json:"programs,omitempty"` // by the prefix of the ids of their calls
 	Planner  any                        `json:"planner,omitempty"`  // what the planner of the program has replied, nil if it has none
 }
 
-// Copy is the end of a call in an earlier turn.
+// Copy is how a call ended in an earlier turn, with its arguments and output.
 type Copy struct {
 	Call       string      `json:"call"` // id in the program of the turn, with those around it
 	From       string      `json:"from"` // tool_call_id
@@ -35,7 +35,7 @@ type Copy struct {
 	DurationMS int64       `json:"duration_ms"`
 }
 
-// Copies returns what the retry keeps: the ends of the calls that the outline has as copied, with arguments and outputs.
+// Copies returns what the retry keeps: the results of the calls that the outline has as copied, with arguments and outputs.
 func (p *Past) Copies(o *Outline) (*Copies, error) {
 	c := &Copies{Calls: []Copy{}, Programs: map[string]json.RawMessage{}}
 	for i := range o.Calls {
@@ -65,7 +65,7 @@ func (p *Past) Copies(o *Outline) (*Copies, error) {
 	return c, err
 }
 
-// copyOf returns the end of a call that has run in the turn.
+// copyOf returns the copy of a call that has run in the turn.
 func (p *Past) copyOf(id string) (Copy, error) {
 	own := p.calls[id]
 	r := own.end

@@ -10,8 +10,8 @@ import (
 // maxRefused bounds how many retries of one turn that ran nothing are passed over: each is read, by a client with a request.
 const maxRefused = 20
 
-// Find returns the turn that a retry of a turn names and how it ended: the turn itself, or, of a retry that ran nothing, the one that it
-// was to retry. It fails with [Past.Check].
+// Find returns the turn to retry when a caller names the turn id, and what is known of it. This is the turn id itself, unless that is a
+// retry that ran nothing: then it is the turn that this retry names. It fails with [Past.Check] if the turn cannot be retried.
 func Find(id events.TurnID, read func(events.TurnID) (*Past, error)) (events.TurnID, *Past, error) {
 	passed := map[string]bool{}
 	for len(passed) < maxRefused {
@@ -60,8 +60,8 @@ func Key(of events.TurnID, key string, read func(events.TurnID) (*Past, error)) 
 	return id, false, refusal(fmt.Sprintf("over %d retries of the turn ran nothing: choose a key for this one", maxRefused))
 }
 
-// IsOf reports whether an event has a tool_call_id.
-func IsOf(event json.RawMessage, toolCallID string) bool {
+// HasToolCallID reports whether an event has this tool_call_id.
+func HasToolCallID(event json.RawMessage, toolCallID string) bool {
 	var e struct {
 		Data struct {
 			ToolCallID string `json:"tool_call_id"`

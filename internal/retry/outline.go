@@ -18,7 +18,7 @@ type Outline struct {
 type Call struct {
 	Call     string        `json:"call"` // id in the program
 	ToolName string        `json:"tool_name"`
-	Copied   bool          `json:"copied"`           // it keeps its end, and does not run
+	Copied   bool          `json:"copied"`           // it keeps its result, and does not run
 	From     string        `json:"from,omitempty"`   // tool_call_id of the call that has run
 	State    State         `json:"state"`            // how it ended before
 	Code     events.Code   `json:"code,omitempty"`   // why it failed
@@ -40,8 +40,8 @@ const (
 	NotEnded   State = "not_ended" // called by a worker that did not own the turn any more
 )
 
-// Outline returns what a retry would do. Effect returns the effect that a tool has today, "" if that is not known; of it and
-// the one that the call was made with the stricter counts. It may be nil.
+// Outline returns what a retry would do. Effect returns the current effect of a tool, "" if that is not known;
+// the stricter one of it and the one under which the call was made counts. Effect may be nil.
 func (p *Past) Outline(effect func(tool string) events.Effect) *Outline {
 	o := &Outline{Calls: []Call{}}
 	p.outline(o, "", effect)
@@ -132,8 +132,8 @@ func uncertain(c *Call, effect events.Effect) bool {
 	}
 }
 
-// Consent reports calls that run although their effect may have happened and that rerun does not name, and calls that rerun names
-// although they need no consent: an error with code bad_args that names them.
+// Consent checks that rerun names each call that runs although its effect may have happened, and names only calls that run
+// ([Outline.Known]). It may name calls that need no consent. The error has code bad_args and names the calls.
 func (o *Outline) Consent(rerun []string) error {
 	var missing []string
 	for i := range o.Calls {

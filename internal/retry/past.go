@@ -170,7 +170,8 @@ func (p *Past) RanNothing() (resumeOf string, ok bool) {
 	return p.Claim.ResumeOf, p.Claim.Rejected || failed && !p.stored
 }
 
-// Check reports why the turn cannot be retried that a retry names by a turn key: an error with code bad_args that names what to do.
+// Check reports why the turn cannot be retried: an error with code bad_args that names what to do. Key is the turn key by which the
+// retry names it.
 func (p *Past) Check(key string) error {
 	var why string
 	plain, qualified := events.Unqualified(key)

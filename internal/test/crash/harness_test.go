@@ -203,6 +203,16 @@ func (r *rig) struck(point string) map[string]int {
 	return byEffect
 }
 
+// requireStruck checks that the failpoints of a worker have acted: a worker that dies shows it, one that lives does not.
+func (r *rig) requireStruck(failpoints string) {
+	r.t.Helper()
+	for part := range strings.SplitSeq(failpoints, ";") {
+		if point, _, ok := strings.Cut(part, "="); ok {
+			require.NotEmpty(r.t, r.struck(point), "failpoint %s was not reached", part)
+		}
+	}
+}
+
 // deadline is how long a tool of these tests takes at most, on a busy machine.
 const deadline = 20 * time.Second
 

@@ -75,7 +75,7 @@ func rowsBeforeSteps() []programRow {
 	}
 }
 
-// prompt is a row of a turn that is planned first, and whose result an agent words.
+// prompt is a row of a turn that is planned first, and whose answer an agent writes.
 func prompt(name, fails string) programRow {
 	return programRow{
 		name: name, fails: fails, agent: prompted, entered: everyStepOnce,

@@ -83,6 +83,7 @@ func (w *programRow) run(t *testing.T, effect string) {
 		w.script(r, first)
 	case w.lives:
 		require.False(t, r.wait(first, r.atRest()), "the worker died")
+		r.requireStruck(w.fails)
 	default:
 		r.dies(first)
 	}

@@ -84,6 +84,7 @@ func (w *retryRow) run(t *testing.T, effect string) {
 	r.publishRetry()
 	if w.lives {
 		require.False(t, r.wait(first, func() bool { return r.ended(again1) && r.drained() }), "the worker died")
+		r.requireStruck(w.fails)
 	} else {
 		r.dies(first)
 	}
