@@ -69,8 +69,8 @@ func (m *Message) Answer() (*ToolCallResponse, error) {
 	if m.deepest > MaxDataDepth && depthExceeds(value, MaxDataDepth) {
 		f.fail(decodeError(fmt.Sprintf("the answer is nested more than %d deep: flatten it", MaxDataDepth)))
 	}
-	if m.nodes > MaxNodes-eventNodes {
-		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values: store the data elsewhere and send a reference", MaxNodes-eventNodes)))
+	if m.nodes > MaxDataNodes {
+		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values: store the data elsewhere and send a reference", MaxDataNodes)))
 	}
 	if f.err != nil {
 		return nil, f.err

@@ -70,8 +70,8 @@ func (m *Message) AgentMessage() (*AgentMessage, error) {
 		f.shallow("content")
 		f.shallow("context.context_variables")
 	}
-	if m.nodes > MaxNodes-eventNodes {
-		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values: store the data elsewhere and send a reference", MaxNodes-eventNodes)))
+	if m.nodes > MaxDataNodes {
+		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values: store the data elsewhere and send a reference", MaxDataNodes)))
 	}
 	if f.err != nil {
 		return nil, f.err

@@ -57,3 +57,13 @@ func TestAppendJSONRefusesWhatDecodeWouldRefuse(t *testing.T) {
 	}
 	require.NotEmpty(t, mustAppend(t, nested(events.MaxDepth)))
 }
+
+func TestExtentCountsLevelsAndValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]int{`1`: {0, 1}, `{}`: {1, 1}, `{"a":[1,2],"b":{"c":[]}}`: {3, 6}} {
+		v, err := events.Decode([]byte(text))
+		require.NoError(t, err)
+		depth, nodes := events.Extent(v)
+		require.Equal(t, want, [2]int{depth, nodes}, text)
+	}
+}

@@ -17,6 +17,31 @@ const (
 // goes into an event stays that much below [MaxNodes], so that the event can be read.
 const eventNodes = 100
 
+// MaxDataNodes is how many values the data in an event may have.
+const MaxDataNodes = MaxNodes - eventNodes
+
+// Extent returns how deep the lists and objects of a value tree are inside each other, and how many values it has.
+func Extent(v any) (depth, nodes int) {
+	below := 0
+	inside := func(v any) {
+		d, n := Extent(v)
+		below, nodes = max(below, d), nodes+n
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, element := range v {
+			inside(element)
+		}
+	case map[string]any:
+		for _, value := range v {
+			inside(value)
+		}
+	default:
+		return 0, 1
+	}
+	return below + 1, nodes + 1
+}
+
 // SyntaxError is the reason why a document is not JSON that oneturn accepts, and the place. It
 // contains key names of the document, but none of its values.
 type SyntaxError struct {

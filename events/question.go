@@ -34,7 +34,7 @@ func DecodeShown(payload json.RawMessage) (map[string]any, error) {
 	switch {
 	case p.nodes > MaxNodes || p.deepest > MaxDataDepth:
 		return nil, &Error{Code: CodeTooLarge, Op: op, Msg: fmt.Sprintf(
-			"nested more than %d deep or more than %d values: show less", MaxDataDepth, MaxNodes-eventNodes)}
+			"nested more than %d deep or more than %d values: show less", MaxDataDepth, MaxDataNodes)}
 	case err != nil:
 		return nil, &Error{Code: CodeBadArgs, Op: op, Err: err}
 	}

@@ -70,8 +70,8 @@ func (m *Message) Retry() (*StructuredOutputReady, error) {
 	if m.deepest > MaxDataDepth {
 		f.shallow("context.context_variables")
 	}
-	if m.nodes > MaxNodes-eventNodes {
-		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values", MaxNodes-eventNodes)))
+	if m.nodes > MaxDataNodes {
+		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values", MaxDataNodes)))
 	}
 	if f.err != nil {
 		return nil, f.err

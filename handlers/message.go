@@ -166,11 +166,17 @@ func (h *Handlers) textEvent(ctx context.Context, s *chatMessage) ([]byte, error
 	return events.Encode(kind, s.Text, h.Now())
 }
 
+// maxInlineNodes is how many values the content of a message, or the object in it, has at most in the record. A text has both.
+const maxInlineNodes = events.MaxDataNodes / 3
+
 // shrinkValue returns a value as a record holds it.
 func (h *Handlers) shrinkValue(ctx context.Context, s *chatMessage, kind string, value any) (any, error) {
 	data, err := events.Canonicalize(value, len(s.m.Data))
 	if err != nil {
 		return nil, err
+	}
+	if _, nodes := events.Extent(value); nodes > maxInlineNodes {
+		return h.outside(s.m.Held, ctx, s.key, kind, []byte(data))
 	}
 	return h.shrink(s.m.Held, ctx, s.key, kind, data, data)
 }

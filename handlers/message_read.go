@@ -60,7 +60,22 @@ func extract(e *events.AgentMessage, agent *bindings.Agent) (agentjson.Found, er
 			return len(violations) == 0
 		}
 	}
-	return agentjson.ExtractValue(e.Content, o)
+	found, err := agentjson.ExtractValue(e.Content, o)
+	if err == nil {
+		err = checkExtent(found.Object)
+	}
+	return found, err
+}
+
+// checkExtent returns an error for an object that can be read, and that no event can hold.
+func checkExtent(object map[string]any) error {
+	switch depth, nodes := events.Extent(object); {
+	case depth > events.MaxDataDepth:
+		return &agentjson.Error{Code: agentjson.TooDeep, Message: fmt.Sprintf("nested more than %d deep: flatten the data", events.MaxDataDepth)}
+	case nodes > events.MaxDataNodes:
+		return &agentjson.Error{Code: agentjson.TooMany, Message: fmt.Sprintf("more than %d values: send less data", events.MaxDataNodes)}
+	}
+	return nil
 }
 
 // introduction is the text that frontends display in place of the JSON of an agent whose output calls a tool.
