@@ -78,6 +78,9 @@ func (b *binder) startValues(opts *Options) {
 		if v.Source.Type == SourceRuntime {
 			b.w.runtime = append(b.w.runtime, v.Name)
 		}
+		if v.Tool != "" {
+			b.w.readByTools = append(b.w.readByTools, v.Name)
+		}
 	}
 	if digest := files.digest(); digest != "" {
 		b.w.digest, b.w.unsure = digest, true

@@ -113,16 +113,20 @@ context:
   stored: {source: {type: data_entity, tool: store}}
   lost: {source: {type: data_reference, tool: fnd, default: 1}}
 `))
-	require.Equal(t, []bindings.VariableCall{{
-		Variable: "shops", Tool: "find", Args: map[string]any{
-			"collection": "shops", "query_template": map[string]any{"app_id": "a1", "n": []any{json.Number("5"), "p1", nil, "x {{runtime.app_id}}"}},
-		},
-	}}, set.VariableCalls("W", map[string]any{"app_id": "a1", "plan": map[string]any{"id": "p1"}}))
+	require.Equal(t, []string{"shops"}, set.ReadByTools("W"))
+	calls := set.VariableCalls("W", map[string]any{"app_id": "a1", "plan": map[string]any{"id": "p1"}})
+	require.Len(t, calls, 1)
+	require.Equal(t, "shops", calls[0].Variable)
+	require.Equal(t, "find", calls[0].Binding.Tool)
+	require.Equal(t, map[string]any{
+		"collection": "shops", "query_template": map[string]any{"app_id": "a1", "n": []any{json.Number("5"), "p1", nil, "x {{runtime.app_id}}"}},
+	}, calls[0].Args)
 	require.Equal(t, map[string]any{"shops": nil, "stored": nil, "lost": json.Number("1")}, set.StartValues("W", &bindings.Chat{}))
 	text := strings.Join(lines(set, diag.SeverityWarning), "\n")
 	require.Contains(t, text, "context variable stored is not read with tool \"store\", whose effect is unsafe [hook_with_effect]")
 	require.Contains(t, text, "context variable lost names the unknown tool \"fnd\": it has its default until a tool sets it [unknown_tool]: did you mean \"find\"?")
 	require.Nil(t, set.VariableCalls("Unknown", nil))
+	require.Nil(t, set.ReadByTools("Unknown"))
 }
 
 // inFolder returns the start value of a variable with a file, and the code of the finding about it.

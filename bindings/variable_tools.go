@@ -11,10 +11,25 @@ import (
 
 // VariableCall is a call of a tool that reads the start value of a variable.
 type VariableCall struct {
-	Variable, Tool string
+	Variable string
+	Binding  *Binding // of the tool, whose effect is none; it has no agent
 	// Args are the keys of the source (database_name, collection, query_template, …). In query_template a text that is
 	// {{runtime.NAME}} is what the chat knows by that name, {{var.NAME.KEY}} the value of another variable.
 	Args map[string]any
+
+	kind string // type of the variable
+}
+
+// Value returns what the tool has returned as the type of the variable has it, and false if it has no such value.
+func (c *VariableCall) Value(result any) (any, bool) { return coerceVariable(c.kind, result) }
+
+// ReadByTools returns the names of the variables of a workflow that a tool reads, in the order of the manifest; nil if there are
+// none. The caller must not change the list.
+func (s *Set) ReadByTools(workflow string) []string {
+	if w := s.find(workflow); w != nil {
+		return w.readByTools
+	}
+	return nil
 }
 
 // VariableCalls returns the calls that read variables of a workflow, in the order of the manifest. values are the
@@ -35,7 +50,7 @@ func (s *Set) VariableCalls(workflow string, values map[string]any) []VariableCa
 		if template, ok := args["query_template"]; ok {
 			args["query_template"] = fillTemplate(template, values)
 		}
-		calls = append(calls, VariableCall{v.Name, v.Tool, args})
+		calls = append(calls, VariableCall{Variable: v.Name, Binding: w.tools[v.Tool].binding, Args: args, kind: v.Type})
 	}
 	return calls
 }

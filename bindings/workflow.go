@@ -48,6 +48,7 @@ type workflow struct {
 	variables    []Variable
 	start        map[string]any // their start values
 	runtime      []string       // the names of those whose value a chat gives
+	readByTools  []string       // the names of those whose value a tool reads
 	rules        *Rules         // their triggers
 	imports, env []string
 	empty        string              // why nothing is bound, "" if something is

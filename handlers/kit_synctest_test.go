@@ -84,6 +84,14 @@ func (o *bubble) InOrder(context.Context, string, string, variables.Message) (bo
 	return true, nil
 }
 
+// Unread implements [variables.Store].
+func (o *bubble) Unread(context.Context, string, string, variables.Layers, []string) (map[string]any, []string, error) {
+	return nil, nil, nil
+}
+
+// Fill implements [variables.Store].
+func (o *bubble) Fill(context.Context, string, string, map[string]any) error { return nil }
+
 // Merge implements [variables.Store].
 func (o *bubble) Merge(context.Context, string, string, uint64, variables.Delta) error { return nil }
 

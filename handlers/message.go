@@ -41,6 +41,7 @@ type chatMessage struct {
 	enterprise bool
 	content    any  // the content, nil until it was read: the Text may have a blob
 	object     any  // the structured output, likewise
+	hasRead    bool // the variables that tools read have been read
 	turned     bool // its turn was ended or parked by this message, so nothing is left to find out about it
 }
 

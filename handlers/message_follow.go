@@ -81,9 +81,13 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	if len(s.Changes) == 0 && !s.handsOff() || s.OutOfOrder && handoff == nil {
 		return variables.Applied{}, nil
 	}
+	below := variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat()), Snapshot: s.snapshot}
+	if err := s.readVariables(h, below); err != nil {
+		return variables.Applied{}, err
+	}
 	m := variables.Message{
 		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
-		Below: variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat()), Snapshot: s.snapshot},
+		Below: below,
 	}
 	if s.seen != nil { // what is stored is newer
 		start := maps.Clone(s.seen)

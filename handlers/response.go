@@ -53,11 +53,17 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 	case !t.Binding.AcceptsContext:
 	case t.Binding.Kind == bindings.KindGo:
 		call.LoadContext = func(ctx context.Context) (map[string]any, error) { // most Go tools read no context variables
+			if err := t.readVariables(ctx, h); err != nil {
+				return nil, err
+			}
 			ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 			defer cancel()
 			return load(ctx)
 		}
 	default:
+		if err := t.readVariables(ctx, h); err != nil {
+			return nil, err
+		}
 		reading, done := store.Context(t.m.Held, ctx)
 		defer done()
 		var err error

@@ -40,6 +40,12 @@ type Store interface {
 	// Apply decides what a message changes and, if that is asked for, the next speaker; once decided, both stay. It returns the same
 	// errors as Stage.
 	Apply(ctx context.Context, app, chat string, m Message) (Applied, error)
+	// Unread returns the variables of a chat, and which of the names have neither a stored value nor one in the snapshot. It returns
+	// the same errors as Load.
+	Unread(ctx context.Context, app, chat string, below Layers, names []string) (values map[string]any, unread []string, err error)
+	// Fill stores values of variables that have none stored, in one step; a variable that has one by then keeps it. It returns the
+	// same errors as Stage.
+	Fill(ctx context.Context, app, chat string, values map[string]any) error
 	// InOrder reports whether no later message of its run was applied before a message. It is a read, so it decides nothing.
 	InOrder(ctx context.Context, app, chat string, m Message) (bool, error)
 }
@@ -76,8 +82,20 @@ func NewIn(docs store.Documents) *Variables { return &Variables{docs: docs} }
 // Load implements [Store].
 func (v *Variables) Load(ctx context.Context, app, chat string, below Layers) (map[string]any, error) {
 	key := subjects.ContextKey(app, chat)
-	var doc document
-	err := v.Retries.Until(ctx, v.docs.Name(), key, func() error {
+	doc, err := v.settled(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	vars, err := doc.values(below)
+	if err != nil {
+		return nil, v.corrupt(key, err)
+	}
+	return vars, nil
+}
+
+// settled returns the document under a key, with what is staged and counts.
+func (v *Variables) settled(ctx context.Context, key string) (doc document, err error) {
+	err = v.Retries.Until(ctx, v.docs.Name(), key, func() error {
 		var revision uint64
 		var err error
 		if doc, revision, err = v.read(ctx, key); err != nil {
@@ -89,14 +107,7 @@ func (v *Variables) Load(ctx context.Context, app, chat string, below Layers) (m
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	vars, err := doc.values(below)
-	if err != nil {
-		return nil, v.corrupt(key, err)
-	}
-	return vars, nil
+	return doc, err
 }
 
 // Stage implements [Store].
