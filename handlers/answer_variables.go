@@ -8,6 +8,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -68,9 +69,11 @@ func (h *Handlers) reportUpdates(ctx context.Context, q *storedQuestion, t *idem
 		if err != nil {
 			return err
 		}
-		if _, err := h.Journal.Follow(ctx, t.Claim, q.key, event, events.RecordContextUpdate, subjects.Token(q.ask+"/"+u.Variable)); err != nil {
+		stored, err := h.Journal.Follow(ctx, t.Claim, q.key, event, events.RecordContextUpdate, subjects.Token(q.ask+"/"+u.Variable))
+		if err != nil {
 			return err
 		}
+		h.countChange(&stored, q.WorkflowName, metrics.ChangedByAnswer)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -125,8 +126,10 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	case s.record.Meta.Fingerprint != fingerprint:
 		return nil, &messageConflictError{fingerprint: fingerprint}
 	case s.record.Meta.Lease == m.Lease:
+		h.countText(s, e)
 		return s, nil
 	}
+	h.countMessage(e, metrics.MessageDuplicate)
 	if s.Text, err = events.ReadText(s.record.Data); err != nil { // of an earlier delivery, perhaps with other manifests
 		return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "read message", Msg: fmt.Sprintf("the stored text of message %.80q cannot be read", e.ID), Err: err}
 	}
@@ -185,6 +188,7 @@ func (h *Handlers) shrinkValue(ctx context.Context, s *chatMessage, kind string,
 // messageConflict reports a message whose id was used before with other content, and makes a dead letter of it.
 func (h *Handlers) messageConflict(m *message, e *events.AgentMessage, conflict *messageConflictError) inbound.Disposition {
 	h.Metrics.Conflicts.Inc()
+	h.countMessage(e, metrics.MessageConflict)
 	event, err := events.Encode(events.KindMessageConflict, &events.MessageConflict{
 		Kind: events.KindMessageConflict, ID: e.ID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, MessageID: e.ID,
 		Agent: e.Agent, WorkflowName: e.Workflow, Fingerprint: conflict.fingerprint,

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -38,14 +39,7 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 	}
 	s.hit(failpoint.AfterApply)
 	for _, u := range applied.Updates {
-		event, err := events.Encode(events.KindContextUpdate, &events.ContextUpdate{
-			ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, Agent: s.Agent,
-			WorkflowName: s.WorkflowName, Variable: u.Variable, Value: u.Value,
-		}, h.Now())
-		if err == nil {
-			_, err = h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordContextUpdate, subjects.Token(u.Variable))
-		}
-		if err != nil {
+		if err := h.reportChange(s, &u); err != nil {
 			return h.redeliver(s.m, "a changed context variable could not be reported", err)
 		}
 		s.hit(failpoint.AfterUpdate)
@@ -73,6 +67,22 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 		return h.redeliver(s.m, "the next speaker could not be stored", err)
 	}
 	return inbound.Acked()
+}
+
+// reportChange stores the event of a variable that a message has changed.
+func (h *Handlers) reportChange(s *chatMessage, u *bindings.Update) error {
+	event, err := events.Encode(events.KindContextUpdate, &events.ContextUpdate{
+		ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, Agent: s.Agent,
+		WorkflowName: s.WorkflowName, Variable: u.Variable, Value: u.Value,
+	}, h.Now())
+	if err != nil {
+		return err
+	}
+	stored, err := h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordContextUpdate, subjects.Token(u.Variable))
+	if err == nil {
+		h.countChange(&stored, s.WorkflowName, metrics.ChangedByMessage)
+	}
+	return err
 }
 
 // apply decides in the document of the chat what a message changes and, if handoff is set, the next speaker. A message from

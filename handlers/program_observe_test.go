@@ -184,13 +184,13 @@ func TestTraceOfAProgramContinuesAfterATakeoverAndHasTheInterruptedStep(t *testi
 	require.InDelta(t, 1, testutil.ToFloat64(k.Metrics.Steps.WithLabelValues("WF", "one", "interrupted")), 0, "the late end does not count")
 }
 
-// series are the names and labels of the metrics of programs.
-func (k *programKit) series() (lines []string) {
+// series are the names and labels of the metrics whose names begin so. Each was counted or observed once.
+func (k *kit) series(prefixes ...string) (lines []string) {
 	k.t.Helper()
 	families, err := k.registry.Gather()
 	require.NoError(k.t, err)
 	for _, family := range families {
-		if !strings.HasPrefix(family.GetName(), "oneturn_program") {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(family.GetName(), prefix) }) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
@@ -237,7 +237,7 @@ func TestMetricsCountProgramsAndTheirSteps(t *testing.T) {
 			t.Parallel()
 			k := newProgramKit(t, map[string]toolFunc{"one": c.one, "two": echo})
 			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan(c.agent, c.plan, 1)).Do)
-			require.Equal(t, c.want, k.series())
+			require.Equal(t, c.want, k.series("oneturn_program"))
 		})
 	}
 }
@@ -254,7 +254,7 @@ func TestNoTextOfAPlanBecomesALabel(t *testing.T) {
 			t.Parallel()
 			k := newProgramKit(t, map[string]toolFunc{"one": echo})
 			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.plan("A", plan, 1)).Do)
-			lines := k.series()
+			lines := k.series("oneturn_program")
 			require.NotEmpty(t, lines)
 			require.NotContains(t, strings.Join(lines, "\n"), "evil")
 		})
@@ -275,8 +275,8 @@ func TestToolThatIsGoneWhenItsStepBeginsDoesNotBecomeALabel(t *testing.T) {
 	k.Bindings = func() *bindings.Set { return without }
 	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.answers(2, "turn#0/sure", "yes").Message).Do)
 	require.Equal(t, events.CodeUnknownTool, k.response().Code, k.response().Content)
-	require.Contains(t, k.series(), "program_steps_total unknown_tool other other")
-	require.NotContains(t, strings.Join(k.series(), "\n"), "two")
+	require.Contains(t, k.series("oneturn_program"), "program_steps_total unknown_tool other other")
+	require.NotContains(t, strings.Join(k.series("oneturn_program"), "\n"), "two")
 }
 
 // rivalStore is a journal in which another worker ends the steps of a turn just before the worker under test does.

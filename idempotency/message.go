@@ -75,7 +75,7 @@ func (j *Journal) Followed(ctx context.Context, key subjects.Key, kind string, i
 }
 
 // Follow stores an event that follows from a message, under a key of the message or of a call for it, and returns the record that
-// counts: the one of an earlier worker, if it has stored one.
+// counts: the one of an earlier worker, if it has stored one. One that was stored just now has no Time.
 func (j *Journal) Follow(ctx context.Context, text *Record, key subjects.Key, event []byte, kind string, id ...string) (Record, error) {
 	r := Record{
 		Key: key.Public(kind, id...), Data: event, Meta: Meta{Nonce: NewNonce(), Epoch: 1, Fingerprint: text.Meta.Fingerprint, Trace: text.Meta.Trace},

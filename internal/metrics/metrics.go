@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,6 +44,7 @@ type Metrics struct {
 	Resumed prometheus.Counter     // turns that were parked
 
 	Programs
+	Messages
 }
 
 // buckets span no-op tools and tools that take minutes, in seconds.
@@ -107,12 +109,12 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	}, []string{"outcome"})
 	m.Parked = counter("turns_parked_total", "Turns that this worker parked until a question is answered.")
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker resumed.")
-	m.Programs = newPrograms(ns)
-	for _, c := range append([]prometheus.Collector{
+	m.Programs, m.Messages = newPrograms(ns), newMessages(ns)
+	for _, c := range slices.Concat([]prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.DeadDiscarded, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
-	}, m.all()...) {
+	}, m.Programs.all(), m.Messages.all()) {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -120,12 +122,12 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// other labels turns for which no manifest has a tool.
-const other = "other"
+// Other labels turns for which no manifest has a tool, and messages of unknown workflows.
+const Other = "other"
 
 // Turn counts a turn that has ended; b is nil if no manifest has a tool for it.
 func (m *Metrics) Turn(b *bindings.Binding, outcome string) {
-	workflow, tool := other, other
+	workflow, tool := Other, Other
 	if b != nil {
 		workflow, tool = b.Workflow, b.Tool
 	}

@@ -49,7 +49,7 @@ func (p *Programs) Program(b *bindings.Binding, status string, took time.Duratio
 // Step counts a step that has ended; b is nil if no manifest has its tool (any more). Took is 0 for a step that this worker
 // has not run.
 func (p *Programs) Step(b *bindings.Binding, status string, took time.Duration) {
-	workflow, tool := other, other
+	workflow, tool := Other, Other
 	if b != nil {
 		workflow, tool = b.Workflow, b.Tool
 	}
