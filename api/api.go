@@ -5,7 +5,7 @@
 // for the subjects of its tenant only. [VerbTurn] and [VerbHistory] read events of the journal and reply
 // with a [Page] (records.go), [VerbTurn] also with the steps of a program (step.go); [VerbQuestions] replies
 // with [Questions], and [VerbAnswer] with an events.AnswerResult (questions.go); [VerbBlob] returns pieces of
-// large payloads (blob.go). An error has the headers Nats-Service-Error-Code and Nats-Service-Error, and no
+// large payloads (blob.go), [VerbContext] the context variables of a chat ([Context], context.go). An error has the headers Nats-Service-Error-Code and Nats-Service-Error, and no
 // body. Programs in Go use oneturn.Client instead, which makes these requests.
 package api
 
@@ -16,6 +16,7 @@ const (
 	VerbQuestions = "questions" // questions to people, see [QuestionsRequest]
 	VerbAnswer    = "answer"    // answers a question, see [AnswerRequest]
 	VerbBlob      = "blob"      // a piece of a payload over the inline limit, see [BlobRequest]
+	VerbContext   = "context"   // the context variables of a chat, see [ContextRequest]
 
 	// VerbWaits is the former name of [VerbQuestions]: its reply has the key waits instead of questions.
 	//

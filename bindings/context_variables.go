@@ -29,6 +29,11 @@ type Variable struct {
 	at         place
 }
 
+// Private reports whether the start value is from outside the manifests, the environment or a file, and not null: it may be private.
+func (v *Variable) Private() bool {
+	return (v.Source.Type == SourceConfig || v.Source.Type == SourceFile) && v.Start != nil
+}
+
 // SourceType is where a variable gets its value.
 type SourceType string
 

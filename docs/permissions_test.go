@@ -46,6 +46,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	require.True(t, do(t, c, note("c1", "t1", "Filer", "Note", map[string]any{"text": "many"})).Success)
 	r := do(t, c, note("c1", "t2", "Printer", "Note2", map[string]any{"text": "x"}))
 	s.requireFetched(r.Payload)
+	s.requireInspected()
 
 	large := note("c1", "large", "Printer", "Note2", map[string]any{"text": strings.Repeat("x", 300_000)})
 	require.True(t, do(t, c, large).Success)
@@ -190,6 +191,19 @@ func (s *secured) requireFetched(payload any) {
 	require.Empty(s.t, denied.list())
 }
 
+// requireInspected gets context variables as the role for it, which has no right on JetStream.
+func (s *secured) requireInspected() {
+	s.t.Helper()
+	nc, denied := s.connect("inspector")
+	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(s.t, err)
+	found, err := c.ContextVariables(s.t.Context(), oneturn.ChatID{App: "acme", Chat: "c1"})
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, found.Set)
+	nc.Close()
+	require.Empty(s.t, denied.list())
+}
+
 // kinds asks the request API as any reader and counts the records of a chat by kind.
 func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
 	t.Helper()
@@ -220,7 +234,7 @@ func TestNoRoleMayDoMoreThanThePageDocuments(t *testing.T) {
 			"oneturn.in.default.expire.acme.W.c", "oneturn.in.default.resume.acme.W.c", "oneturn.in.gpu.cancel.acme.W.c",
 		},
 		"reader": {
-			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.api.evil.history", "oneturn.live.acme.c.x", "oneturn.api.acme.answer",
+			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.api.evil.history", "oneturn.live.acme.c.x", "oneturn.api.acme.answer", "oneturn.api.acme.context",
 			"oneturn.events.acme.c.t.0.tool_response", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
 		},
 		"worker": {
@@ -231,6 +245,10 @@ func TestNoRoleMayDoMoreThanThePageDocuments(t *testing.T) {
 		"fetcher": {
 			"oneturn.api.evil.blob", "$JS.API.DIRECT.GET.OBJ_ONETURN_BLOBS.$O.ONETURN_BLOBS.C.x", "$JS.API.CONSUMER.CREATE.OBJ_ONETURN_BLOBS", "$JS.API.STREAM.INFO.OBJ_ONETURN_BLOBS",
 			"$O.ONETURN_BLOBS.C.x", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.acme.turn", "$JS.API.STREAM.PURGE.OBJ_ONETURN_BLOBS",
+		},
+		"inspector": {
+			"oneturn.api.evil.context", "oneturn.api.acme.history", "oneturn.api.acme.blob", "$JS.API.STREAM.MSG.GET.KV_ONETURN_CONTEXT",
+			"$KV.ONETURN_CONTEXT.acme.c", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
 		},
 		"operator": {
 			"oneturn.in.default.cancel.acme.W.c", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.PURGE.ONETURN_DEAD",

@@ -173,7 +173,7 @@ func TestReplySubjectsOfServicesReachNothing(t *testing.T) {
 func TestPoolsWithoutConsumersTakeNoMessages(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
-	for _, role := range []string{"publisher", "answerer", "reader", "fetcher", "operator"} {
+	for _, role := range []string{"publisher", "answerer", "reader", "fetcher", "inspector", "operator"} {
 		nc, denied := v.connect(role)
 		denies(t, nc, denied, func(subject string) error { return nc.PublishRequest(subject, "oneturn.in.nopool.x.y.z.w", nil) },
 			"oneturn.in.nopool.structured_output_ready.acme.W.c", "oneturn.in.nopool.cancel.acme.W.c", "oneturn.in.nopool.tool_call_response.acme.W.c",

@@ -84,7 +84,7 @@ func withPasswords(all []accounts.Account) string {
 func (s *secured) as(role string) string {
 	u := *s.url
 	name := role
-	if slices.Contains([]string{"publisher", "answerer", "reader", "fetcher"}, role) {
+	if slices.Contains([]string{"publisher", "answerer", "reader", "fetcher", "inspector"}, role) {
 		name = "acme-" + role
 	}
 	u.User = url.UserPassword(name, name)

@@ -47,13 +47,29 @@ func ParseTurnToken(token string) (run, turn string, ok bool) {
 	if err != nil || hashed {
 		return "", "", false
 	}
+	run, turn, ok = parted(text)
+	return run, turn, ok && TurnToken(run, turn) == token
+}
+
+// ParseMessageToken returns run id and id of a [MessageToken]. It reports false for any other token, among them hashes.
+func ParseMessageToken(token string) (run, id string, ok bool) {
+	text, hashed, err := Untoken(token)
+	joined, found := strings.CutPrefix(text, messageMark)
+	if err != nil || hashed || !found {
+		return "", "", false
+	}
+	run, id, ok = parted(joined)
+	return run, id, ok && MessageToken(run, id) == token
+}
+
+// parted parts a run id and another id that were joined with the length of the first.
+func parted(text string) (run, id string, ok bool) {
 	size, rest, ok := strings.Cut(text, "-")
 	n, err := strconv.Atoi(size)
 	if !ok || err != nil || n < 0 || n > len(rest) {
 		return "", "", false
 	}
-	run, turn = rest[:n], rest[n:]
-	return run, turn, TurnToken(run, turn) == token
+	return rest[:n], rest[n:], true
 }
 
 // SweepKey is a key of what sweeps keep in the bucket of context variables. Its first token

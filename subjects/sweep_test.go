@@ -43,6 +43,13 @@ func TestNamesOfCallsInboundMessagesAndDeadLettersReadBack(t *testing.T) {
 			require.True(t, strings.HasPrefix(key.Turn, "=="), key.Turn)
 		}
 
+		message := subjects.MessageToken(run, turn)
+		if gotRun, gotID, ok := subjects.ParseMessageToken(message); ok {
+			require.Equal(t, []string{run, turn}, []string{gotRun, gotID})
+		} else {
+			require.True(t, strings.HasPrefix(message, "=="), message)
+		}
+
 		subject := s.In("p", "resume", app, workflow, chat)
 		in, ok := s.ParseIn(subject)
 		require.True(t, ok)
@@ -82,6 +89,12 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 	}
 	for _, token := range []string{"-", "t", "0", "9-t", "-1-t", "01-rt", subjects.ReusedTurnToken("r", "t", "00ff")} {
 		_, _, ok := subjects.ParseTurnToken(token)
+		require.False(t, ok, token)
+		_, _, ok = subjects.ParseMessageToken(token)
+		require.False(t, ok, token)
+	}
+	for _, token := range []string{"message", "message-", "message-9-t", "message-x", subjects.TurnToken("", "message-0-t")} {
+		_, _, ok := subjects.ParseMessageToken(token)
 		require.False(t, ok, token)
 	}
 	for _, subject := range []string{"a.b.dead", "a.b.dead.x", "a.b.dead.x.y.z", "a.b.in.x.y", "a.b.dead..y"} {

@@ -141,8 +141,11 @@ func TurnToken(run, turn string) string {
 // MessageToken returns the token that stands in the place of a turn in the records of a message. The token of a
 // turn begins with a digit, this one with "message".
 func MessageToken(run, id string) string {
-	return Token("message-" + strconv.Itoa(len(run)) + "-" + run + id)
+	return Token(messageMark + strconv.Itoa(len(run)) + "-" + run + id)
 }
+
+// messageMark begins the token of a message, unless that is a hash.
+const messageMark = "message-"
 
 // ReusedTurnToken is the token of a turn whose key was used before with other data, for
 // workflows that set `on_key_reuse: run`: the fingerprint makes it a separate turn.

@@ -10,7 +10,7 @@
 //
 //	ONETURN           workers, services, provisioner, repairer: trusted with every record
 //	ONETURN_OPERATOR  reads and changes nothing
-//	TENANT_<token>    publisher, answerer, reader, fetcher of one tenant
+//	TENANT_<token>    publisher, answerer, reader, fetcher, inspector of one tenant
 //
 // The product's account exports to each tenant what its roles need, by pool, kind and verb, and to
 // that tenant's account alone.

@@ -50,6 +50,7 @@ func (s *setup) tenant(id string) Account {
 			append(in(events.KindToolCallResponse), requests(api.VerbQuestions, api.VerbAnswer)...), []string{s.Space.AnswerReplies(id)}),
 		user("reader", "Shows what happens in chats.", requests(api.VerbTurn, api.VerbHistory, api.VerbQuestions), []string{stored, live}),
 		user("fetcher", "Fetches payloads over 256 KiB, on top of reader.", requests(api.VerbBlob), nil),
+		user("inspector", "Reads context variables, which are not in events, on top of reader.", requests(api.VerbContext), nil),
 	}}
 	for i := range a.Users {
 		a.Users[i].Name = token + "-" + a.Users[i].Role
@@ -61,10 +62,10 @@ func (s *setup) tenant(id string) Account {
 // product's account.
 func (s *setup) operator() User {
 	publish := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*"}
-	for _, stream := range []string{s.Space.TurnsStream(), s.Space.InStream(), s.Space.TimersStream(), s.Space.DeadStream()} {
+	for _, stream := range []string{s.Space.TurnsStream(), s.Space.InStream(), s.Space.TimersStream(), s.Space.DeadStream(), "KV_" + s.Space.ContextBucket()} {
 		publish = append(publish, "$JS.API.STREAM.MSG.GET."+stream)
 	}
-	return user("operator", "turnctl show, questions show and doctor.", append(publish, "$SRV.STATS."+s.Space.APIName()), nil)
+	return user("operator", "turnctl show, handoff explain, questions show and doctor.", append(publish, "$SRV.STATS."+s.Space.APIName()), nil)
 }
 
 // workers are one role for each pool.

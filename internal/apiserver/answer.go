@@ -47,7 +47,7 @@ func (s *Server) answer(ctx context.Context, app string, body []byte) (any, erro
 func (s *Server) deliver(ctx context.Context, q *api.Question, r *events.ToolCallResponse) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	v, err := deliver.Answer(ctx, s.js, s.space, q.Subject, r)
+	v, err := deliver.Answer(ctx, s.js, s.Space, q.Subject, r)
 	if errors.Is(err, deliver.ErrUndecided) {
 		if q.State == api.NotAsked {
 			err = errNotAsked

@@ -43,7 +43,7 @@ func (s *Server) blob(ctx context.Context, app string, body []byte) (any, error)
 	if !isPublicBlob(app, q.Blob) { // the same error as for blobs of other tenants, so that it reveals nothing
 		return nil, fmt.Errorf("%w: this tenant has no event with blob %.300q", errNotFound, q.Blob)
 	}
-	chunks, err := store.OpenChunks(ctx, s.js, s.space.BlobsBucket())
+	chunks, err := store.OpenChunks(ctx, s.js, s.Space.BlobsBucket())
 	if err != nil {
 		return nil, err
 	}
@@ -65,5 +65,7 @@ func isPublicBlob(app, name string) bool {
 		return false
 	}
 	r, ok := subjects.ParseKey("e." + name[:at])
-	return ok && r.App == app && slices.Contains([]string{events.KindToolCall, events.KindToolResponse, events.RecordAsk, events.RecordProgram, events.RecordResult}, r.Kind)
+	return ok && r.App == app && slices.Contains([]string{
+		events.KindToolCall, events.KindToolResponse, events.RecordAsk, events.RecordProgram, events.RecordResult, events.RecordText, events.RecordStructuredOutput,
+	}, r.Kind)
 }

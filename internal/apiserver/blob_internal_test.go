@@ -59,7 +59,7 @@ func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 	_, err = bucket.PutString(t.Context(), name, text)
 	require.NoError(t, err)
 	for _, from := range []uint64{1, 2, 5, 1000} { // nothing, one chunk, some chunks, all
-		a := &Server{js: staleServer{js, from}, space: space, most: pageBytes}
+		a := &Server{js: staleServer{js, from}, Options: Options{Space: space}, most: pageBytes}
 		var got []byte
 		for next := uint64(0); ; {
 			request, err := json.Marshal(api.BlobRequest{Blob: name, From: next})
@@ -82,7 +82,7 @@ func TestBlobsOfEveryPublicEventAreServed(t *testing.T) {
 	t.Parallel()
 	for key, public := range map[string]bool{
 		"app.c.0-t.0.tool_call": true, "app.c.0-t.s_1.tool_response": true, "app.c.0-t.0.ask.1": true,
-		"app.c.0-t.0.program": true, "app.c.0-t.0.result": true,
+		"app.c.0-t.0.program": true, "app.c.0-t.0.result": true, "app.c.message-0-m.0.text": true, "app.c.message-0-m.0.structured_output": true,
 		"app.c.0-t.0.park.1": false, "app.c.0-t.0.step.1": false, "beta.c.0-t.0.program": false, "dead.12": false,
 	} {
 		require.Equal(t, public, isPublicBlob("app", key+".0123456789abcdef"), key)

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -30,4 +32,12 @@ func provisioned(t *testing.T) (*embedded.Server, *nats.Conn, subjects.Space) {
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	return srv, nc, space
+}
+
+// answering are options of a server that answers to any reply subject.
+func answering(space subjects.Space, reader *query.Reader) Options {
+	return Options{
+		Space: space, Reader: reader, Logger: slog.New(slog.DiscardHandler),
+		MayReply: func(string, string) bool { return true }, Ready: func() error { return nil },
+	}
 }

@@ -17,9 +17,9 @@ func (s *Server) turn(ctx context.Context, app string, body []byte) (any, error)
 	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?,"steps":true?,"from":0}`, errBadRequest)
 	}
-	read := s.reader.TurnEvents
+	read := s.Reader.TurnEvents
 	if q.Steps {
-		read = s.reader.Steps
+		read = s.Reader.Steps
 	}
 	page, err := read(ctx, app, &q)
 	if errors.Is(err, idempotency.ErrTooMany) {
@@ -34,5 +34,5 @@ func (s *Server) history(ctx context.Context, app string, body []byte) (any, err
 	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" {
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
 	}
-	return s.reader.ChatEvents(ctx, app, q.Chat, q.From)
+	return s.Reader.ChatEvents(ctx, app, q.Chat, q.From)
 }

@@ -29,7 +29,7 @@ func (s *Server) questions(ctx context.Context, app string, body []byte) (any, e
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…"?,"tool_call_id":"…"?,"run_id":"…"?,"from":0}, and the chat of a question that is named`, errBadRequest)
 	}
 	if q.ToolCallID == "" {
-		return s.reader.Questions(ctx, app, q.Chat, q.From)
+		return s.Reader.Questions(ctx, app, q.Chat, q.From)
 	}
 	found := &api.Questions{Questions: []api.Question{}}
 	named, err := s.question(ctx, app, q.Chat, q.Run, q.ToolCallID)
@@ -44,7 +44,7 @@ var errTooManyTurns = fmt.Errorf("%w: the chat has too many turns to look for th
 
 // question reads one question of a chat in any state; nil if there is none. Run may be "".
 func (s *Server) question(ctx context.Context, app, chat, run, id string) (*api.Question, error) {
-	q, err := s.reader.Question(ctx, app, chat, run, id)
+	q, err := s.Reader.Question(ctx, app, chat, run, id)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return nil, errTooManyTurns
 	}

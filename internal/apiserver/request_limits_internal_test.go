@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func newSlowAPI(t *testing.T) *slowAPI {
 	t.Cleanup(s.nc.Close)
 	s.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	a, err := Serve(s.nc, s.space, nil, slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
+	a, err := Serve(s.nc, answering(s.space, nil))
 	require.NoError(t, err)
 	s.server = a
 	t.Cleanup(func() { require.NoError(t, a.Stop()) })

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
 	budget := searchbudget.New(nil)
-	a, err := Serve(nc, space, query.New(nc, space, kv, budget), slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
+	a, err := Serve(nc, answering(space, query.New(nc, space, kv, budget)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Stop()) })
 

@@ -2,8 +2,8 @@
 // package api. Clients read the journal through it and so need rights on subjects of their tenant only.
 //
 // server.go receives requests and sends replies; request_limits.go bounds how many are handled at the same
-// time. The verbs have files: events.go (turn, history), questions.go, answer.go and blob.go. All but the blobs
-// are read by package query.
+// time. The verbs have files: events.go (turn, history), questions.go, answer.go, blob.go and context.go. All but
+// the blobs and the context variables are read by package query.
 package apiserver
 
 import (
@@ -22,9 +22,11 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -64,14 +66,11 @@ func retryAfter(err error) (seconds int, ok bool) {
 
 // Server answers requests. No reader stalls the journal's stream.
 type Server struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	reader *query.Reader // of the journal; nil in tests that read nothing
-	space  subjects.Space
-	logger *slog.Logger
-	most   int // bytes of a blob in a reply that the server accepts
-	// mayReply is [handlers.Handlers.MayReply].
-	mayReply func(reply, from string) bool
+	Options
+
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	most int // bytes in a reply that the server accepts
 
 	service micro.Service
 	ctx     context.Context //nolint:containedctx // the life of the service, which requests end with
@@ -80,6 +79,18 @@ type Server struct {
 	mu      sync.Mutex
 	stopped bool
 	answers sync.WaitGroup // grows only until stopped
+}
+
+// Options are what a server answers from.
+type Options struct {
+	Space     subjects.Space
+	Reader    *query.Reader        // of the journal
+	Variables *variables.Variables // of chats
+	Bindings  func() *bindings.Set // the current manifests: start values of variables
+	Logger    *slog.Logger
+	// MayReply is [handlers.Handlers.MayReply]: it decides which reply subjects are allowed.
+	MayReply func(reply, from string) bool
+	Ready    func() error // why the worker does not consume
 }
 
 func workerState(err error) api.WorkerState {
@@ -96,10 +107,9 @@ type asyncAnswer func(ctx context.Context) (any, error)
 // an [asyncAnswer].
 type endpoint func(ctx context.Context, app string, body []byte) (any, error)
 
-// Serve answers requests until [Server.Stop]. MayReply decides which reply subjects are allowed, ready
-// returns why the worker does not consume.
-func Serve(nc *nats.Conn, space subjects.Space, reader *query.Reader, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*Server, error) {
-	s := &Server{nc: nc, space: space, reader: reader, logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
+// Serve answers requests until [Server.Stop].
+func Serve(nc *nats.Conn, o Options) (*Server, error) {
+	s := &Server{Options: o, nc: nc, most: int(nc.MaxPayload()) - 8<<10}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	if s.js, err = jetstream.New(nc); err != nil {
@@ -107,8 +117,8 @@ func Serve(nc *nats.Conn, space subjects.Space, reader *query.Reader, logger *sl
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
 	s.service, err = micro.AddService(nc, micro.Config{
-		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
-		StatsHandler: func(*micro.Endpoint) any { return workerState(ready()) },
+		Name: o.Space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
+		StatsHandler: func(*micro.Endpoint) any { return workerState(o.Ready()) },
 	})
 	if err != nil {
 		s.cancel()
@@ -126,8 +136,9 @@ func Serve(nc *nats.Conn, space subjects.Space, reader *query.Reader, logger *sl
 		{api.VerbWaits, questions, s.waits},
 		{api.VerbAnswer, newGate(), s.answer},
 		{api.VerbBlob, newGate(), s.blob},
+		{api.VerbContext, newGate(), s.context},
 	} {
-		if err := s.service.AddEndpoint(e.verb, s.serve(e.gate, e.endpoint), micro.WithEndpointSubject(space.APIForAll(e.verb))); err != nil {
+		if err := s.service.AddEndpoint(e.verb, s.serve(e.gate, e.endpoint), micro.WithEndpointSubject(o.Space.APIForAll(e.verb))); err != nil {
 			return nil, errors.Join(fmt.Errorf("oneturn worker: request API: %w", err), s.Stop())
 		}
 	}
@@ -163,10 +174,10 @@ func (s *Server) begin(answer func()) bool {
 func (s *Server) serve(g *gate, answer endpoint) micro.HandlerFunc {
 	return func(r micro.Request) {
 		subject, reply, body := r.Subject(), r.Reply(), r.Data()
-		if !s.mayReply(reply, subject) {
+		if !s.MayReply(reply, subject) {
 			return
 		}
-		app, ok := s.space.APITenant(subject)
+		app, ok := s.Space.APITenant(subject)
 		switch {
 		case !ok:
 			s.reply(subject, reply, nil, fmt.Errorf("%w: the subject has no tenant", errBadRequest))
@@ -223,13 +234,15 @@ func (s *Server) reply(subject, reply string, answer any, err error) {
 		fail(codeBadRequest, err.Error())
 	case errors.Is(err, errNotFound):
 		fail(codeNotFound, err.Error())
+	case errors.Is(err, errContextCorrupt):
+		fail(codeUnavailable, err.Error())
 	case busy:
 		fail(codeBusy, err.Error())
 		m.Header.Set(headerRetryAfter, strconv.Itoa(seconds))
 	case errors.Is(err, context.Canceled): // the worker drains: another one answers the next request
 		fail(codeUnavailable, "the worker is stopping: try again")
 	case err != nil:
-		s.logger.Warn("request for the journal failed", "subject", subject, "err", err)
+		s.Logger.Warn("request for the journal failed", "subject", subject, "err", err)
 		fail(codeUnavailable, "the journal cannot be read now: try again")
 	default:
 		if p, ok := answer.(*store.Piece); ok {
@@ -239,6 +252,6 @@ func (s *Server) reply(subject, reply string, answer any, err error) {
 		}
 	}
 	if err := s.nc.PublishMsg(m); err != nil {
-		s.logger.Debug("a request could not be answered", "subject", subject, "err", err)
+		s.Logger.Debug("a request could not be answered", "subject", subject, "err", err)
 	}
 }

@@ -6,6 +6,7 @@
 //	question.go        one question: its decoder, and the one rule for its state
 //	records.go         decodes the events of claims, questions and responses, for handlers and sweeps
 //	reader.go          [Reader]: how the journal is read, within the search budget of the tenant that asks
+//	chat.go            what the newest turn or message states about its chat
 //	pages.go           pages of events of a chat
 //	turn_pages.go      pages of events of a turn
 //	steps.go           the steps of a program: their states, and pages of them

@@ -23,12 +23,8 @@ import (
 )
 
 // handlers wires what handles messages.
-func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
+func (w *Worker) handlers(ctx context.Context, reader *query.Reader, contexts *variables.Variables, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
 	blobs, err := store.NewBlobs(ctx, w.nc, w.js, w.space)
-	if err != nil {
-		return nil, err
-	}
-	contexts, err := variables.New(ctx, w.js, w.space)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/apiserver"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/variables"
 )
 
 // pollQuestions makes runs that wait for people read their answers after each reconnect: live copies may be
@@ -32,7 +33,7 @@ func (w *Worker) pollQuestions(ctx context.Context, h *handlers.Handlers) {
 }
 
 // listen subscribes to cancels and to the ends of questions, and serves the request API.
-func (w *Worker) listen(reader *query.Reader, h *handlers.Handlers) (stop func(), err error) {
+func (w *Worker) listen(reader *query.Reader, contexts *variables.Variables, h *handlers.Handlers) (stop func(), err error) {
 	sub, err := w.nc.Subscribe(w.space.EventsOfKind(events.RecordCancel), func(m *nats.Msg) {
 		if key, ok := w.space.EventKey(m.Subject); ok {
 			h.CancelSeen(key)
@@ -56,7 +57,9 @@ func (w *Worker) listen(reader *query.Reader, h *handlers.Handlers) (stop func()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to acks: %w", err), sub.Unsubscribe(), requests.Unsubscribe())
 	}
-	server, err := apiserver.Serve(w.nc, w.space, reader, w.c.Logger, h.MayReply, w.Ready)
+	server, err := apiserver.Serve(w.nc, apiserver.Options{
+		Space: w.space, Reader: reader, Variables: contexts, Bindings: w.Bindings, Logger: w.c.Logger, MayReply: h.MayReply, Ready: w.Ready,
+	})
 	if err != nil {
 		return nil, errors.Join(err, sub.Unsubscribe(), requests.Unsubscribe(), acks.Unsubscribe())
 	}

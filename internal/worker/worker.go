@@ -34,6 +34,7 @@ import (
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -155,7 +156,11 @@ func (w *Worker) run(ctx context.Context) error {
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
 	reader := query.New(w.nc, w.space, kv, searchbudget.New(w.nc.FlushWithContext))
-	h, err := w.handlers(ctx, reader, limiter, consumer.MaxAckPending)
+	contexts, err := variables.New(ctx, w.js, w.space)
+	if err != nil {
+		return err
+	}
+	h, err := w.handlers(ctx, reader, contexts, limiter, consumer.MaxAckPending)
 	if err != nil {
 		return err
 	}
@@ -176,7 +181,7 @@ func (w *Worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := w.listen(reader, h)
+	stop, err := w.listen(reader, contexts, h)
 	if err != nil {
 		return err
 	}

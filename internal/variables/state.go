@@ -1,0 +1,84 @@
+package variables
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// This file is the document of a chat as people read it. It is read only: nothing is merged or written.
+
+// State is what the document of a chat holds.
+type State struct {
+	Revision uint64            // of the document in its bucket, 0 if the chat has none
+	Values   map[string]any    // of the variables: the stored ones over the start values
+	Written  map[string]uint64 // of the variables that were set in the chat: the sequence in the journal of the record that did
+	Removed  []string          // variables that a tool has removed, unless they are declared
+	Speaker  string            // the agent that spoke last, "" if none did
+	Run      string            // run id of the last message with a turn_sequence
+	Sequence int64             // its turn_sequence, 0 if there was none
+	Decided  []Decided         // of the newest messages, 128 at most, the newest last
+}
+
+// Decided is what was decided for a message.
+type Decided struct {
+	Message    string          // its token, see [subjects.MessageToken]
+	Seq        uint64          // of its text in the journal
+	OutOfOrder bool            // a later message of its run was applied before, so it changed nothing
+	Changed    []string        // the variables that it has set
+	Handoff    json.RawMessage // nil if it is not decided yet, or none is due
+}
+
+// State returns what is stored for a chat. App is the token of the tenant, chat an id. Changes of tools count once the turn has its
+// response, also if no worker has merged them yet. It fails with [events.ErrStateCorrupt] if the document cannot be decoded.
+func (v *Variables) State(ctx context.Context, app, chat string, start map[string]any) (*State, error) {
+	key := app + "." + subjects.Token(chat)
+	doc, revision, err := v.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.settle(ctx, doc); err != nil {
+		return nil, err
+	}
+	s := &State{Revision: revision, Written: map[string]uint64{}}
+	if s.Values, err = doc.values(Layers{Start: start}); err != nil {
+		return nil, v.corrupt(key, err)
+	}
+	for name, entry := range doc {
+		_, shown := s.Values[name]
+		switch {
+		case internal(name):
+		case shown:
+			s.Written[name] = entry.Written
+		default:
+			s.Removed = append(s.Removed, name)
+		}
+	}
+	slices.Sort(s.Removed)
+	m := doc.messages()
+	s.Speaker, s.Run, s.Sequence = m.Speaker, m.Run, m.Sequence
+	for i := range m.Applied {
+		s.Decided = append(s.Decided, m.Applied[i].decided())
+	}
+	return s, nil
+}
+
+func (a *applied) decided() Decided {
+	d := Decided{Message: a.Message, Seq: a.Seq, OutOfOrder: a.OutOfOrder, Handoff: a.Handoff}
+	for _, c := range a.Updates {
+		d.Changed = append(d.Changed, c.Variable)
+	}
+	return d
+}
+
+// Of returns what was decided for the message with a token whose text has a sequence, nil if that is not kept (any more).
+func (s *State) Of(token string, seq uint64) *Decided {
+	for i := range s.Decided {
+		if d := &s.Decided[i]; d.Message == token && d.Seq == seq {
+			return d
+		}
+	}
+	return nil
+}
