@@ -192,3 +192,17 @@ func TestMessageContinuesFromItsTextWhereItsWorkerHasStopped(t *testing.T) {
 		require.Equal(t, true, k.variables()["interview_done"])
 	}
 }
+
+func TestTextIsReadOnceThoughItsDeliveryIsCountedTwice(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	whole := k.Variables
+	k.Variables = noVariables{whole}
+	m := k.writes("m1", "Interviewer", "NEXT")
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
+	k.Variables = whole
+	other := newMessageKit(t, map[string]string{"oneturn.yaml": "agents: {Interviewer: }\n"}, nothing)
+	k.Bindings = other.Bindings
+	k.handled(m) // the server has forgotten the first delivery: this one has the same number
+	require.Equal(t, []string{"text", "context_update.interview_done"}, k.kinds("m1"))
+}
