@@ -78,7 +78,7 @@ type Text struct {
 	Repairs          []string     `json:"repairs,omitempty"`              // what was repaired in it
 	Around           []string     `json:"around,omitempty"`               // what stood around it
 	Warnings         []string     `json:"warnings,omitempty"`
-	Unread           *Rejection   `json:"unread,omitempty"`  // why no object was found, of an agent that has a model
+	Unread           *Rejection   `json:"unread,omitempty"`  // why no object was found, or of an agent without a tool why it does not fit the model
 	Changes          []TextChange `json:"changes,omitempty"` // what the triggers of the agent's texts may change
 }
 

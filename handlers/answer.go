@@ -183,6 +183,9 @@ func (h *Handlers) applyDecision(ctx context.Context, m *message, key subjects.K
 
 // redeliver leaves a message whose stored records are not known.
 func (h *Handlers) redeliver(m *message, what string, err error) inbound.Disposition {
+	if absent, ok := errors.AsType[*absentWorkflowError](err); ok {
+		return h.awaitWorkflow(m, absent)
+	}
 	h.logThrottled(m, slog.LevelWarn, "the message will be redelivered", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
 	if errors.Is(err, ErrDraining) {
 		return inbound.NakAfter(0)

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -143,4 +144,46 @@ func (k *messageKit) variables() map[string]any {
 	vars, err := k.Variables.Load(k.t.Context(), "app", "chat", variables.Layers{})
 	require.NoError(k.t, err)
 	return vars
+}
+
+// strictStore is a store that some records do not get into.
+type strictStore struct {
+	*storetest.Memory
+
+	check func(r *idempotency.Record) error
+}
+
+func (s strictStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	if err := s.check(&r); err != nil {
+		return 0, err
+	}
+	return s.Memory.Create(ctx, r)
+}
+
+func (k *messageKit) checkRecords(check func(r *idempotency.Record) error) {
+	k.Journal = idempotency.New(strictStore{k.store, check}, "w", idempotency.Options{})
+}
+
+// limitRecords has the store refuse larger records, as a server does.
+func (k *messageKit) limitRecords(most int) {
+	k.checkRecords(func(r *idempotency.Record) error {
+		if len(r.Data) > most {
+			return idempotency.ErrRefused
+		}
+		return nil
+	})
+}
+
+// diesBefore handles a message with a worker that dies before it stores a record of this kind.
+func (k *messageKit) diesBefore(kind string, m *inbound.Message) {
+	k.t.Helper()
+	whole := k.Journal
+	k.checkRecords(func(r *idempotency.Record) error {
+		if strings.Contains(r.Key, "."+kind) {
+			panic("the worker dies")
+		}
+		return nil
+	})
+	require.Equal(k.t, inbound.Leave, k.Handle(k.t.Context(), m).Do)
+	k.Journal = whole
 }

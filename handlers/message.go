@@ -64,7 +64,7 @@ func (h *Handlers) chatMessage(ctx context.Context, m *message, body *events.Mes
 			}
 		}
 		// It is stored all the same: a text is not lost because its workflow is.
-		h.logThrottled(m, slog.LevelWarn, "a message of an unknown workflow is stored, and nothing follows from it", "", "workflow", throttle.Cut(e.Workflow), "chat", throttle.Cut(e.Chat), "seq", m.Lease.Seq, "err", err)
+		h.logThrottled(m, slog.LevelWarn, "a message of an unknown workflow is stored as a text, with an undecided handoff", "", "workflow", throttle.Cut(e.Workflow), "chat", throttle.Cut(e.Chat), "seq", m.Lease.Seq, "err", err)
 		agent = bindings.Agent{Workflow: e.Workflow, Name: e.Agent, Visual: true}
 	}
 	if !m.Fresh() {
@@ -105,7 +105,8 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	}
 	s.Text, s.object = h.read(e, agent)
 	s.content = s.Content
-	due := h.due(s.Text, agent)
+	digest := h.Bindings().WorkflowDigest(e.Workflow)
+	due := h.due(s.Text, agent, digest)
 	if s.TurnSequence > 0 && due != idempotency.DueNothing {
 		inOrder, err := h.Variables.InOrder(m.Held, s.AppID, s.ChatID, variables.Message{Run: s.RunID, Sequence: s.TurnSequence})
 		if err != nil {
@@ -119,7 +120,7 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	}
 	s.hit(failpoint.BeforeText)
 	s.record, err = h.Journal.ClaimMessage(m.Held, idempotency.MessageClaim{
-		Key: s.key, Lease: m.Lease, Event: event, Fingerprint: fingerprint, Digest: h.Bindings().WorkflowDigest(e.Workflow), Due: due, Trace: inbound.Trace(m.Header),
+		Key: s.key, Lease: m.Lease, Event: event, Fingerprint: fingerprint, Digest: digest, Due: due, Trace: inbound.Trace(m.Header),
 	})
 	switch {
 	case err != nil:
@@ -138,9 +139,9 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	return s, nil
 }
 
-// due returns what follows from a message.
-func (h *Handlers) due(t *events.Text, agent *bindings.Agent) string {
-	turn, handoff := t.Turn != "", h.handsOff(agent.Workflow)
+// due returns what follows from a message, given the digest of its manifests.
+func (h *Handlers) due(t *events.Text, agent *bindings.Agent, digest string) string {
+	turn, handoff := t.Turn != "", h.handsOff(agent.Workflow) || digest == ""
 	switch {
 	case turn && handoff:
 		return idempotency.DueTurnHandoff

@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -47,25 +45,6 @@ func replies(reply string) toolFunc {
 	return func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Value: json.RawMessage(reply)}, nil
 	}
-}
-
-// limited is a store that refuses records that are larger than a server accepts.
-type limited struct {
-	*storetest.Memory
-
-	most int
-}
-
-func (l limited) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
-	if len(r.Data) > l.most {
-		return 0, idempotency.ErrRefused
-	}
-	return l.Memory.Create(ctx, r)
-}
-
-// limitRecords has the store refuse larger records.
-func (k *messageKit) limitRecords(most int) {
-	k.Journal = idempotency.New(limited{k.store, most}, "w", idempotency.Options{})
 }
 
 func TestDeciderIsAskedOnceThoughItsReplyIsTooLargeToStore(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -22,6 +21,9 @@ import (
 // follow stores what follows from a message, runs its turn, and acknowledges it after the last record.
 func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Disposition {
 	s.hit(failpoint.AfterText)
+	if err := h.mayFollow(s); err != nil {
+		return h.redeliver(s.m, "a message waits for a worker that has its workflow", err)
+	}
 	var next func(variables.Chat) json.RawMessage
 	if s.Turn == "" && s.handsOff() { // in the same step as what it changes, so that no other message comes between
 		if _, err := h.contentOf(ctx, s); err != nil {
@@ -45,7 +47,7 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 		s.hit(failpoint.AfterUpdate)
 	}
 	if s.Turn == "" && s.Model != "" && (s.StructuredOutput != nil || s.Unread != nil) {
-		if err := h.storeOutput(ctx, s); err != nil {
+		if err := h.storeOutput(s); err != nil {
 			return h.redeliver(s.m, "a structured output could not be stored", err)
 		}
 	}
@@ -123,28 +125,14 @@ func (s *chatMessage) handsOff() bool {
 }
 
 // storeOutput stores the structured output of an agent whose output calls no tool.
-func (h *Handlers) storeOutput(ctx context.Context, s *chatMessage) error {
+func (h *Handlers) storeOutput(s *chatMessage) error {
 	e := events.StructuredOutput{
 		ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, TurnSequence: s.TurnSequence,
 		Agent: s.Agent, WorkflowName: s.WorkflowName, Model: s.Model, Status: events.StatusOK, Success: true, Payload: s.StructuredOutput,
 	}
-	unread := s.Unread
-	if unread == nil {
-		object, err := h.outputOf(ctx, s)
-		if err != nil {
-			return err
-		}
-		agent, err := h.Bindings().Agent(s.WorkflowName, s.Agent)
-		if err == nil && agent.Model != nil {
-			_, _, violations := agent.Model.Conform(object)
-			if len(violations) > 0 {
-				unread = &events.Rejection{Content: misfit(s.Agent, s.Model, violations), Payload: invalid(violations, model.Feedback(s.Model, violations))}
-			}
-		}
-	}
-	if unread != nil {
+	if s.Unread != nil {
 		e.Status, e.Success, e.Code = events.StatusError, false, events.CodeValidationFailed
-		e.Content, e.Payload = unread.Content, unread.Payload
+		e.Content, e.Payload = s.Unread.Content, s.Unread.Payload
 	}
 	event, err := events.Encode(events.KindStructuredOutput, &e, h.Now())
 	if err != nil {

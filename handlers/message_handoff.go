@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/oneturn/oneturn/events"
@@ -28,6 +29,9 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 	}
 	stored, err := h.Journal.Followed(s.m.Held, s.key, events.RecordHandoff)
 	if err != nil || stored {
+		return err
+	}
+	if err = h.lacksWorkflow(s); err != nil {
 		return err
 	}
 	if _, err = h.contentOf(ctx, s); err != nil {
@@ -61,8 +65,13 @@ var errNoDecision = errors.New("the document of the chat has no decision")
 
 // decide returns the decision of the rules as JSON, or the question that the decider has to answer before.
 func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[int]handoff.Answer) (json.RawMessage, *handoff.Question) {
-	d := handoff.Decision{Rule: handoff.NoRule, Reason: handoff.ReasonUndecided, Code: codeOutOfOrder, Message: "a later message of the run was handled before this one"}
-	if !c.OutOfOrder {
+	var d handoff.Decision
+	switch {
+	case s.unknownWorkflow():
+		d = undecided(codeUnknownWorkflow, fmt.Sprintf("no worker had workflow %.80q when the message was stored: check its name, or start a worker that has it and send the message again with a new id", s.WorkflowName))
+	case c.OutOfOrder:
+		d = undecided(codeOutOfOrder, "a later message of the run was handled before this one")
+	default:
 		content, _ := s.content.(string)
 		known := s.chat().Values() // what each chat knows can be in conditions as well
 		maps.Copy(known, c.Values)
@@ -77,6 +86,11 @@ func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[
 		return nil, nil
 	}
 	return data, nil
+}
+
+// undecided returns a decision that no rule has made.
+func undecided(code, message string) handoff.Decision {
+	return handoff.Decision{Rule: handoff.NoRule, Reason: handoff.ReasonUndecided, Code: code, Message: message}
 }
 
 // storeHandoff stores the event of a decision.

@@ -39,6 +39,12 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 		t.Repairs, t.Around, t.Warnings = texts(found.Repairs), texts(found.Around), texts(found.Warnings)
 		if agent.Tool != nil {
 			t.Turn, t.Content = e.Turn, introduction(e.Agent, found.Object)
+			return t, found.Object // its turn is checked like any other
+		}
+		if _, _, violations := agent.Model.Conform(found.Object); len(violations) > 0 {
+			t.Unread = &events.Rejection{
+				Content: misfit(e.Agent, t.Model, violations), Payload: invalid(violations, model.Feedback(t.Model, violations)),
+			}
 		}
 		return t, found.Object
 	case errors.As(err, &unread) && unread.Code == agentjson.NoJSON && len(t.Changes) > 0: // a token, such as NEXT

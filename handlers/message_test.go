@@ -160,6 +160,8 @@ func TestMessageOfAnUnknownWorkflowIsOfferedToOthersAndThenStored(t *testing.T) 
 	m.Stored = m.Stored.Add(-k.BindingGrace * 2)
 	k.handled(again(m))
 	require.Equal(t, "x", k.of("m1", "text")["content"])
+	require.Equal(t, "undecided", k.of("m1", "handoff")["reason"])
+	require.Equal(t, "unknown_workflow", k.of("m1", "handoff")["code"])
 }
 
 // noVariables is a store of variables that cannot be reached.

@@ -330,6 +330,9 @@ func unstorable(t *turn, err error) events.Code {
 
 // redeliverTurn has the message of a turn redelivered whose reads or writes outside of the journal have no outcome.
 func (h *Handlers) redeliverTurn(t *turn, what string, err error) inbound.Disposition {
+	if absent, ok := errors.AsType[*absentWorkflowError](err); ok { // of the message that has made it
+		return h.awaitWorkflow(t.m, absent)
+	}
 	h.logThrottled(t.m, slog.LevelWarn, "the message will be redelivered", what, "why", what, "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", events.LogText(err))
 	if errors.Is(err, ErrDraining) {
 		return inbound.NakAfter(0)
