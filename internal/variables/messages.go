@@ -18,8 +18,8 @@ import (
 // keeps what it has decided for the last messages, so that a worker which continues a message finds the decision, and never
 // makes it again.
 
-// maxApplied bounds the messages of which a document has the decision. The decision of an older one is not made again either:
-// it counts as applied.
+// maxApplied bounds the messages of which a document has the decision. An older one counts as applied, and changes nothing
+// any more. Its handoff, which comes after its turn, is still decided.
 const maxApplied = 128
 
 // messagesName is the entry of a document that holds what was decided for messages.
@@ -159,7 +159,7 @@ func (s *messages) of(m *Message) (entry applied, known bool) {
 		}
 	}
 	if m.Seq <= s.Floor { // its decision, if there was one, was dropped
-		return applied{Message: m.ID, Seq: m.Seq, OutOfOrder: true}, true
+		return applied{Message: m.ID, Seq: m.Seq, OutOfOrder: m.OutOfOrder}, true
 	}
 	return applied{Message: m.ID, Seq: m.Seq}, false
 }
