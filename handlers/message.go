@@ -70,7 +70,15 @@ func (h *Handlers) chatMessage(ctx context.Context, m *message, body *events.Mes
 	if !m.Fresh() {
 		return inbound.Left()
 	}
+	key := subjects.MessageKey(e.App, e.Chat, e.Run, e.ID)
+	reserved, d, requeued := h.reserveMessageRoom(m, key)
+	if requeued {
+		return d
+	}
 	s, err := h.claimMessage(ctx, m, e, &agent)
+	if err != nil || s.record.Meta.Lease != m.Lease { // nothing was stored, or it was before
+		h.shares.Add(key.App, -reserved, h.Now())
+	}
 	var conflict *messageConflictError
 	switch {
 	case errors.As(err, &conflict):

@@ -70,7 +70,7 @@ func (h *Handlers) storeDeciderCall(ctx context.Context, t *turn, s *chatMessage
 	if err != nil {
 		return err
 	}
-	_, err = h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordCall)
+	_, err = h.storeNext(s, t.Key, event, events.RecordCall)
 	return err
 }
 
@@ -124,7 +124,7 @@ func (h *Handlers) storeDeciderResponse(t *turn, s *chatMessage, r *events.ToolR
 	if err != nil {
 		return idempotency.Record{}, err
 	}
-	return h.Journal.Follow(s.m.Held, &s.record, t.Key, event, events.RecordResponse)
+	return h.storeNext(s, t.Key, event, events.RecordResponse)
 }
 
 // answerIn reads the answer in a stored response of the decider.

@@ -80,11 +80,20 @@ func (h *Handlers) reportChange(s *chatMessage, u *bindings.Update) error {
 	if err != nil {
 		return err
 	}
-	stored, err := h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordContextUpdate, subjects.Token(u.Variable))
+	stored, err := h.storeNext(s, s.key, event, events.RecordContextUpdate, subjects.Token(u.Variable))
 	if err == nil {
 		h.countChange(&stored, s.WorkflowName, metrics.ChangedByMessage)
 	}
 	return err
+}
+
+// storeNext stores a record that follows from a message, under its key or the key of a call for it, and returns the one that counts.
+func (h *Handlers) storeNext(s *chatMessage, key subjects.Key, event []byte, kind string, id ...string) (idempotency.Record, error) {
+	r, err := h.Journal.Follow(s.m.Held, &s.record, key, event, kind, id...)
+	if err == nil && r.Time.IsZero() { // it was stored now, and not read
+		h.addStored(key.App, len(event))
+	}
+	return r, err
 }
 
 // apply decides in the document of the chat what a message changes and, if handoff is set, the next speaker. A message from
@@ -138,6 +147,6 @@ func (h *Handlers) storeOutput(s *chatMessage) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordStructuredOutput)
+	_, err = h.storeNext(s, s.key, event, events.RecordStructuredOutput)
 	return err
 }

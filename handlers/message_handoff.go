@@ -122,7 +122,7 @@ func (h *Handlers) storeHandoff(s *chatMessage, decision json.RawMessage) error 
 	if err != nil {
 		return err
 	}
-	stored, err := h.Journal.Follow(s.m.Held, &s.record, s.key, event, events.RecordHandoff)
+	stored, err := h.storeNext(s, s.key, event, events.RecordHandoff)
 	if err == nil {
 		h.countHandoff(&stored, s.WorkflowName, &d)
 	}

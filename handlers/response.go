@@ -294,7 +294,7 @@ func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind s
 
 // outside makes a blob of a payload that a record cannot hold.
 func (h *Handlers) outside(lease, tools context.Context, key subjects.Key, kind string, data []byte) (any, error) {
-	if kind != events.KindToolCall || key.Call != subjects.SingleCall { // the arguments of a turn were counted with its message
+	if kind != events.KindText && (kind != events.KindToolCall || key.Call != subjects.SingleCall) { // those were counted with their message
 		h.addStored(key.App, len(data))
 	}
 	ctx, done := store.Context(lease, tools)
