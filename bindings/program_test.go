@@ -156,6 +156,8 @@ tools: [{name: run_plan, kind: plan, agent: A, uses: [t]}]
 	require.NoError(t, err)
 	require.Equal(t, "run_plan", b.Tool)
 	require.Same(t, b, set.Bound("Silent", "A", "run_plan"), "a takeover finds it by its name")
+	_, err = set.ResolvePlan("Two", "")
+	require.ErrorContains(t, err, `workflow "Two" runs no plan: it has several tools of kind plan (one, two): name the agent of one`)
 	for workflow, want := range map[string]string{
 		"Two":    `workflow "Two" runs no plan of agent "C": it has several tools of kind plan (one, two): name the agent of one`,
 		"None":   `workflow "None" runs no plan of agent "C": no tool has kind: plan`,

@@ -173,5 +173,9 @@ func (s *Set) ResolvePlan(workflow, agent string) (*Binding, error) {
 	case len(why) == 0:
 		why = []string{"no tool has kind: plan"}
 	}
-	return nil, unresolved("workflow "+quoted(w.name)+" runs no plan of agent "+quoted(agent), strings.Join(why, "; "), ErrNoBinding)
+	what := " runs no plan"
+	if agent != "" {
+		what += " of agent " + quoted(agent)
+	}
+	return nil, unresolved("workflow "+quoted(w.name)+what, strings.Join(why, "; "), ErrNoBinding)
 }

@@ -32,8 +32,10 @@ func DecodeTurn(body []byte) (*StructuredOutputReady, error) {
 		return m.PlanReady()
 	case KindRetry:
 		return m.Retry()
+	case "", KindStructuredOutputReady:
+		return m.Turn()
 	}
-	return m.Turn()
+	return nil, decodeError(fmt.Sprintf("kind is %.80q: expected one of %s, which start turns", m.Kind, strings.Join(turnKinds(), ", ")))
 }
 
 // Turn is [DecodeTurn] for an opened structured_output_ready message.

@@ -115,7 +115,7 @@ func TestTurnErrorNamesTheFieldAndWhatWasExpected(t *testing.T) {
 		ids + `"context":{"turn_sequence":9223372036854775808}`:        "context.turn_sequence is a number",
 		ids + `"agent_name":1`:                                         "agent_name is a number: expected a string",
 		ids + `"model_name":{}`:                                        "model_name is an object: expected a string",
-		ids + `"kind":"cancel"`:                                        `kind is "cancel": expected "structured_output_ready"`,
+		ids + `"kind":"cancel"`:                                        `kind is "cancel": expected one of structured_output_ready, plan_ready, retry, which start turns`,
 		ids + `"kind":1`:                                               "kind is a number",
 		ids + `"type":"chat.structured_output_ready"`:                  "data is null or absent: expected an object next to type",
 		ids + `"agent":"a\u0000b"`:                                     "agent has a control character at byte 1",

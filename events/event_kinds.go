@@ -1,6 +1,9 @@
 package events
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kinds of inbound messages: the fourth token of an inbound subject, `data.kind` in the body.
 const (
@@ -17,8 +20,10 @@ const (
 
 // TurnKind reports whether messages of a kind start turns.
 func TurnKind(kind string) bool {
-	return kind == KindStructuredOutputReady || kind == KindPlanReady || kind == KindRetry
+	return slices.Contains(turnKinds(), kind)
 }
+
+func turnKinds() []string { return []string{KindStructuredOutputReady, KindPlanReady, KindRetry} }
 
 // KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker
 // has deferred and publishes again. Only workers have the right to publish on such subjects, so its

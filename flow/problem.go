@@ -82,11 +82,29 @@ type Refused struct { //nolint:errname // it is a result before it is an error
 
 // Error returns the first problem and how many more there are.
 func (r *Refused) Error() string {
+	first, more := &r.Problems[0], ""
 	if n := len(r.Problems); n > 1 {
-		return fmt.Sprintf("%s (and %d more)", strings.TrimSuffix(r.Problems[0].Message, "."), n-1)
+		more = fmt.Sprintf("and %d more", n-1)
 	}
-	return r.Problems[0].Message
+	if where := first.where(); where != "" {
+		more = strings.TrimSuffix(where+", "+more, ", ")
+	}
+	if more == "" {
+		return first.Message
+	}
+	return fmt.Sprintf("%s (%s)", strings.TrimSuffix(first.Message, "."), more)
 }
+
+// where returns the place of a problem whose message does not name its call, "" for one at the root of the program.
+func (p *Problem) where() string {
+	if p.Use != nil || strings.Count(p.Path, "/") < 2 {
+		return ""
+	}
+	return "at " + cut(p.Path, maxPlace)
+}
+
+// maxPlace bounds a path in a text, in bytes.
+const maxPlace = 200
 
 // Unwrap returns the error as an [events.Error] with code validation_failed.
 func (r *Refused) Unwrap() error {

@@ -340,16 +340,19 @@ func (h *Handlers) undecoded(ctx context.Context, m *message, kind string, err e
 func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 	var syntax *events.SyntaxError
 	if errors.As(err, &syntax) {
-		name := "/structured_data"
+		name, whose := "/structured_data", "The output of agent "+event.Agent
 		if event.Plan {
 			name = "/plan"
+		}
+		if event.Agent == "" {
+			whose = "The plan"
 		}
 		if _, at, ok := strings.Cut(syntax.Pointer, name); ok {
 			at = printable(at)
 			violations := []model.Violation{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
 			return &rejection{
 				code:    events.CodeValidationFailed,
-				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),
+				content: events.Clip(fmt.Sprintf("%s cannot be read at %q: %s.", whose, at, syntax.Reason)),
 				payload: invalid(violations, model.Feedback(event.Model, violations)),
 			}
 		}

@@ -66,9 +66,13 @@ func rejectProgram(t *turn, refused *flow.Refused, err error) *rejection {
 	if refused.Reason != "" {
 		payload["reason"] = refused.Reason
 	}
-	whose := "The program of agent " + t.Agent
+	owner := "agent " + t.Agent
+	if t.Agent == "" { // of a plan_ready
+		owner = "workflow " + t.Workflow
+	}
+	whose := "The program of " + owner
 	if refused.Reason == flow.ReasonPlannerInvalid || refused.Reason == flow.ReasonPlannerRecursion {
-		whose = fmt.Sprintf("The program that planner %s wrote for agent %s", t.Binding.Program.Planner, t.Agent)
+		whose = fmt.Sprintf("The program that planner %s wrote for %s", t.Binding.Program.Planner, owner)
 	}
 	return &rejection{code: code, payload: payload, content: events.Clip(asSentence(whose + " is not run: " + refused.Error()))}
 }
