@@ -52,6 +52,7 @@ type rig struct {
 	url      string        // by which processes reach the server, "" for its own
 
 	accepted   []oneturntest.Accepted
+	messages   []oneturntest.SentMessage
 	n          int
 	violations int
 }
@@ -253,7 +254,7 @@ func (r *rig) judge(healed time.Time, acts ...oneturntest.SentAnswer) *oneturnte
 	r.t.Helper()
 	facts, err := oneturntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
-	facts.Accepted = r.accepted
+	facts.Accepted, facts.Messages = r.accepted, r.messages
 	if r.asks != nil {
 		facts.Answers = slices.Concat(acts, r.asks.quiet())
 	}

@@ -170,11 +170,7 @@ func TestProgramWhoseMessageIsPurged(t *testing.T) {
 				code:  interruptedUnless,
 				sweep: 100 * time.Millisecond,
 				then: func(r *rig) {
-					for _, name := range []string{r.space.InStream(), r.space.TimersStream()} { // the schedule of the next sweep too
-						s, err := r.js.Stream(r.t.Context(), name)
-						require.NoError(r.t, err)
-						require.NoError(r.t, s.Purge(r.t.Context()))
-					}
+					r.purge()
 					next := r.start("")
 					r.stored("", events.KindToolResponse)
 					r.wait(next, r.drained)
@@ -187,6 +183,16 @@ func TestProgramWhoseMessageIsPurged(t *testing.T) {
 				},
 			}).run(t, effect)
 		})
+	}
+}
+
+// purge removes all that is left to deliver.
+func (r *rig) purge() {
+	r.t.Helper()
+	for _, name := range []string{r.space.InStream(), r.space.TimersStream()} { // the schedule of the next sweep too
+		s, err := r.js.Stream(r.t.Context(), name)
+		require.NoError(r.t, err)
+		require.NoError(r.t, s.Purge(r.t.Context()))
 	}
 }
 

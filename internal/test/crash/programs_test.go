@@ -215,12 +215,16 @@ func contentOf(t *testing.T, facts *oneturntest.Facts) string {
 func (r *rig) stored(step, kind string) {
 	r.t.Helper()
 	key := stepKey(step)
+	r.until(kind+" of "+step+" is stored", func() bool { return r.storedUnder(key.Public(kind)) })
+}
+
+// storedUnder reports whether a record is stored.
+func (r *rig) storedUnder(key string) bool {
+	r.t.Helper()
 	s, err := r.js.Stream(r.t.Context(), r.space.TurnsStream())
 	require.NoError(r.t, err)
-	r.until(kind+" of "+step+" is stored", func() bool {
-		_, err := s.GetLastMsgForSubject(r.t.Context(), r.space.JournalSubject(key.Public(kind)))
-		return err == nil
-	})
+	_, err = s.GetLastMsgForSubject(r.t.Context(), r.space.JournalSubject(key))
+	return err == nil
 }
 
 // entries are the entries of the steps of a plan.

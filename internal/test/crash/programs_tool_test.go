@@ -47,9 +47,11 @@ type stepInput struct {
 	Until  string `json:"until,omitempty"`  // waits for this file
 	Die    int    `json:"die,omitempty"`    // kills its worker after that, in epochs up to this one
 	Fail   bool   `json:"fail,omitempty"`
-	Needs  string `json:"needs,omitempty"` // fails while this file does not exist
-	Ask    bool   `json:"ask,omitempty"`   // asks a person first, by its name
-	Large  bool   `json:"large,omitempty"` // has an output that is stored in a blob
+	Needs  string `json:"needs,omitempty"`  // fails while this file does not exist
+	Ask    bool   `json:"ask,omitempty"`    // asks a person first, by its name
+	Within int    `json:"within,omitempty"` // milliseconds to answer
+	Large  bool   `json:"large,omitempty"`  // has an output that is stored in a blob
+	Sets   string `json:"sets,omitempty"`   // sets this context variable to true
 }
 
 // stepOutput is different for each run of a step.
@@ -78,13 +80,7 @@ func step(ledger *oneturntest.Ledger, effect string) func(context.Context, stepI
 		}
 		failpoint.Hit(inTool, effect, subjects.TurnKey(call.App, call.Chat, call.Run, call.Turn).String())
 		if in.Ask {
-			if err := ledger.Ask(call, in.Name); err != nil {
-				return out, err
-			}
-			if _, err := tool.Ask[decision](ctx, tool.Question{Tool: "Confirm", Name: in.Name}); err != nil {
-				return out, err
-			}
-			if err := ledger.Answered(call, in.Name); err != nil {
+			if err := asksOnce(ctx, ledger, &in); err != nil {
 				return out, err
 			}
 		}
@@ -94,6 +90,11 @@ func step(ledger *oneturntest.Ledger, effect string) func(context.Context, stepI
 		if call.Epoch <= in.Die {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal ends every thread
+		}
+		if in.Sets != "" {
+			if err := tool.Vars(ctx).Set(in.Sets, true); err != nil {
+				return out, err
+			}
 		}
 		if err := ledger.Exit(call); err != nil {
 			return out, err
@@ -107,6 +108,18 @@ func step(ledger *oneturntest.Ledger, effect string) func(context.Context, stepI
 		}
 		return out, nil
 	}
+}
+
+// asksOnce asks a person, with lines in the ledger.
+func asksOnce(ctx context.Context, ledger *oneturntest.Ledger, in *stepInput) error {
+	call := tool.Info(ctx)
+	if err := ledger.Ask(call, in.Name); err != nil {
+		return err
+	}
+	if _, err := tool.Ask[decision](ctx, tool.Question{Tool: "Confirm", Name: in.Name, Timeout: time.Duration(in.Within) * time.Millisecond}); err != nil {
+		return err
+	}
+	return ledger.Answered(call, in.Name)
 }
 
 // waits waits for as long as a step takes.

@@ -126,10 +126,7 @@ func keyOfTurn(turn string) subjects.Key {
 // ended reports whether a turn has its response.
 func (r *rig) ended(turn string) bool {
 	r.t.Helper()
-	s, err := r.js.Stream(r.t.Context(), r.space.TurnsStream())
-	require.NoError(r.t, err)
-	_, err = s.GetLastMsgForSubject(r.t.Context(), r.space.JournalSubject(keyOfTurn(turn).Public(events.KindToolResponse)))
-	return err == nil
+	return r.storedUnder(keyOfTurn(turn).Public(events.KindToolResponse))
 }
 
 // publishRetry publishes the retry of the turn, once a worker answers.
