@@ -18,7 +18,8 @@ type Context struct {
 	Revision uint64 `json:"revision"`                // of the stored variables, 0 if the chat has none
 	// Variables by their names: the stored values, and of declared variables that nothing has set the start values.
 	Variables map[string]json.RawMessage `json:"variables"`
-	// Set has the variables that were set in the chat: the sequence in the journal of the record that set each last.
+	// Set has the variables that were set in the chat: the sequence in the journal of the record that set each last, 0 if a tool has read the
+	// value.
 	Set map[string]uint64 `json:"set,omitempty"`
 	// Private are declared variables that nothing has set in the chat and whose start values are not returned, since they are from
 	// the environment or a file of the workers.

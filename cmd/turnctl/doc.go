@@ -7,9 +7,9 @@
 //	turnctl plan check FILE    what a worker would do with a plan or an orchestration
 //	turnctl extract            the JSON object in a text of an agent
 //	turnctl handoff eval EXPR  evaluate a condition of a handoff
-//	turnctl show CHAT TURN     all records of one turn, and the steps of a program
+//	turnctl show CHAT TURN     all records of a turn or message, the steps of a program; or what a chat has
 //	turnctl retry CHAT TURN    run a program that failed again, without its finished calls
-//	turnctl ls                 the newest turns
+//	turnctl ls                 the newest turns, or messages
 //	turnctl questions          open questions to people: ls, show, expire, cancel
 //	turnctl dead               messages that no worker could handle: ls, show, redrive, drop
 //	turnctl repair             end turns whose message is deleted
@@ -38,8 +38,9 @@
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
 //     plan.go (plan check). extract.go with extract_lines.go, handoff.go with handoff_eval.go (handoff eval); json_lines.go
 //     (--jsonl of both).
-//   - Turns: ls.go, ls_read.go, growing_window.go (reads the newest records of a stream, also for questions and dead letters).
+//   - Turns and messages: ls.go, ls_read.go, ls_messages.go (--messages), growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
+//     message_report.go (a message as read from the journal), message_text.go, show_chat.go (a chat),
 //     show_text.go, show_steps.go (the steps of a program), show_step.go (one of them) and show_not_found.go. repair.go.
 //     retry.go with retry_find.go (the turn to retry), retry_check.go (--workflows), retry_publish.go and retry_report.go
 //     (what it prints).

@@ -27,6 +27,7 @@ type listSettings struct {
 	app, chat string
 	limit     int
 	open      bool
+	messages  bool // of agents and users, instead of turns
 	since     time.Duration
 }
 
@@ -35,14 +36,16 @@ func (a *app) ls() *cobra.Command {
 	var want listSettings
 	c := a.command(&cobra.Command{
 		Use:   "ls",
-		Short: "List the newest turns",
+		Short: "List the newest turns, or the newest messages",
 		Long: `Ls lists the newest turns of the journal, the newest last: when each was claimed, its chat, workflow and
 tool, its outcome or that it is open, the time from claim to end, and the worker that claimed it. It
 reads backwards in growing windows, headers only, until it has enough or reaches --since; then it reads
-the events of the listed turns.`,
+the events of the listed turns. With --messages it lists the messages of agents and users instead: whether
+people see each, its turn, the next speaker, and the beginning of its text.`,
 		Example: `  turnctl ls
   turnctl ls --app acme --chat chat-42 --since 24h
-  turnctl ls --open --since 168h -o json`,
+  turnctl ls --open --since 168h -o json
+  turnctl ls --messages --chat chat-42`,
 		Args: cli.NoArguments("--chat"),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
@@ -50,12 +53,21 @@ the events of the listed turns.`,
 			return cli.Usagef("ls: invalid --limit %d: use 1 to %d", want.limit, maxListed)
 		case want.since <= 0:
 			return cli.Usagef("ls: invalid --since %s: use a positive duration, for example --since=1h", want.since)
+		case want.open && want.messages:
+			return cli.Usagef("ls: --open and --messages are mutually exclusive: omit one")
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
+		if want.messages {
+			l, err := s.listMessages(ctx, want, a.now())
+			if err != nil {
+				return err
+			}
+			return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, want) })
+		}
 		l, err := s.list(ctx, want, a.now())
 		if err != nil {
 			return err
@@ -64,8 +76,9 @@ the events of the listed turns.`,
 	})
 	c.Flags().StringVar(&want.app, "app", "", "only this tenant")
 	c.Flags().StringVar(&want.chat, "chat", "", "only this chat")
-	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many turns, at most %d", maxListed))
+	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many turns or messages, at most %d", maxListed))
 	c.Flags().BoolVar(&want.open, "open", false, "only turns without a response")
+	c.Flags().BoolVar(&want.messages, "messages", false, "messages of agents and users instead of turns")
 	durationFlag(c, &want.since, "since", time.Hour, "how far to go back")
 	return c
 }
@@ -125,8 +138,11 @@ func (l *listing) text(w io.Writer, want listSettings) {
 }
 
 func (s *listSettings) what() string {
-	if s.open {
+	switch {
+	case s.open:
 		return "open turn"
+	case s.messages:
+		return "message"
 	}
 	return "turn"
 }

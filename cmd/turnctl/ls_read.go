@@ -31,17 +31,11 @@ func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*l
 		return nil, err
 	}
 	l := &listing{Turns: []listed{}, Since: now.Add(-want.since).UTC()}
-	var found []kept
-	err = backwards(state, false, s.beganBefore(ctx, l.Since), func(from, to uint64) (enough bool, err error) {
-		found, err = s.window(ctx, want, from, to, l.Since)
-		return len(found) > want.limit, err
-	})
+	found, more, err := s.newestClaims(ctx, want, state, l.Since)
 	if err != nil {
 		return nil, err
 	}
-	if l.More = len(found) > want.limit; l.More {
-		found = found[len(found)-want.limit:]
-	}
+	l.More = more
 	for _, c := range found {
 		t, err := s.fetch(ctx, c)
 		if err != nil {
@@ -52,6 +46,18 @@ func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*l
 		}
 	}
 	return l, nil
+}
+
+// newestClaims returns the newest claims of turns, or texts of messages, and whether there are more.
+func (s *server) newestClaims(ctx context.Context, want listSettings, state *jetstream.StreamState, since time.Time) (found []kept, more bool, err error) {
+	err = backwards(state, false, s.beganBefore(ctx, since), func(from, to uint64) (enough bool, err error) {
+		found, err = s.window(ctx, want, from, to, since)
+		return len(found) > want.limit, err
+	})
+	if more = len(found) > want.limit; more {
+		found = found[len(found)-want.limit:]
+	}
+	return found, more, err
 }
 
 // journalState reads how many records the journal has.
@@ -75,17 +81,21 @@ func (s *server) beganBefore(ctx context.Context, since time.Time) func(from uin
 }
 
 // window reads the headers of claims and responses from start to last and returns the newest
-// claims, one more than asked for so that it shows whether there are older ones.
+// claims, or texts of messages, one more than asked for so that it shows whether there are older ones.
 func (s *server) window(ctx context.Context, want listSettings, start, last uint64, since time.Time) ([]kept, error) {
 	app, chat := subjects.Token(want.app), subjects.Token(want.chat)
 	k := newest{limit: want.limit + 1, open: want.open}
+	claim := events.RecordCall
+	if want.messages {
+		claim = events.RecordText
+	}
 	err := s.headers(ctx, start, last, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
 		case key.Private || key.ID != "" || key.Call != subjects.SingleCall || // steps of programs are not turns
 			want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
 		case key.Kind == events.KindToolResponse && want.open:
 			k.ended(whole(key.Key))
-		case key.Kind == events.KindToolCall && !at.Before(since):
+		case key.Kind == claim && !at.Before(since):
 			k.add(whole(key.Key), seq)
 		}
 	})

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,16 +19,17 @@ import (
 )
 
 // A turn is found by its ids, by the tool_call_id of an event of it (show_find.go) or by its journal key (key) and read as a
-// whole (turnReport); show_text.go prints it, and show_not_found.go explains why there is none.
+// whole (turnReport); show_text.go prints it, and show_not_found.go explains why there is none. A message is found by its id or
+// its journal key (message_report.go, message_text.go), a chat by its id (show_chat.go).
 
 func (a *app) show() *cobra.Command {
 	var cfg config.Turnctl
 	var turn events.TurnID
 	var raw string
-	var payload bool
+	var payload, message bool
 	c := a.command(&cobra.Command{
-		Use:   "show CHAT TURN|TOOL_CALL_ID",
-		Short: "Show all records of one turn",
+		Use:   "show CHAT [TURN|MESSAGE|TOOL_CALL_ID]",
+		Short: "Show all records of one turn or message, or what a chat has",
 		Long: `Show reads the journal of a turn directly from the server: it works without any worker. It prints the
 state (unclaimed, running, parked, ended), every record with its time, owner, epoch and lease, the size
 of the arguments, and the response. Arguments and results are shown with --payload only, private records
@@ -37,53 +40,130 @@ was called, how it ended, and which answer it waits for. The tool_call_id of a s
 example turn-7#1 or turn-7#1/approval, prints that step alone, with its records, call, questions and
 response; -o json has the whole turn and the id of the step.
 
+Of a message of an agent or a user it prints the text, what was repaired in its object, whether people see
+it, the context variables that it has set, its turns (corrections too), the models that were asked, and the
+handoff. A message and its turn may have the same id: then show prints the turn and, below it, the message;
+with --message only the message. Of a chat alone it prints the newest messages and turns and, as they are
+now, the context variables that were set.
+
 If a turn key was used again with other data (on_key_reuse: run), that turn has a separate journal key,
 which show prints and --key takes.
 
-Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
+Exit code: 0 the turn, message or chat was found, 1 it was not found or could not be read.`,
 		Example: `  turnctl show chat-42 turn-7
+  turnctl show chat-42
+  turnctl show chat-42 message-3 --message
   turnctl show chat-42 turn-7 --app acme --run 3 --payload
   turnctl show chat-42 turn-7#1 --payload
   turnctl show --key acme.chat-42.f0123456789abcdef-0-turn-7.0`,
-		Args: cli.Arguments(0, 2, "a turn"),
+		Args: cli.Arguments(0, 2, "a turn, a message or a chat"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		switch {
-		case raw == "" && len(args) != 2:
-			return cli.Usagef("show: a turn is required: turnctl show CHAT TURN, or --key KEY")
+		case raw == "" && len(args) == 0:
+			return cli.Usagef("show: a chat is required: turnctl show CHAT, turnctl show CHAT TURN, or --key KEY")
 		case raw != "" && len(args) != 0:
-			return cli.Usagef("show: --key and CHAT TURN are mutually exclusive: omit one")
-		case raw == "":
-			turn.Chat, turn.Turn = args[0], args[1]
-			if turn.Chat == "" || turn.Turn == "" {
-				return cli.Usagef("show: chat %q and turn %q: neither may be empty", turn.Chat, turn.Turn)
-			}
+			return cli.Usagef("show: --key and CHAT are mutually exclusive: omit one")
+		case message && len(args) != 2:
+			return cli.Usagef("show: --message requires the id of a message: turnctl show CHAT MESSAGE --message")
+		case len(args) == 2 && slices.Contains(args, ""):
+			return cli.Usagef("show: chat %q and turn %q: neither may be empty", args[0], args[1])
+		case len(args) == 1 && args[0] == "":
+			return cli.Usagef("show: the id of the chat is empty: turnctl show CHAT")
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		key, err := s.key(turn, raw)
+		if len(args) == 1 {
+			l, err := s.chatReport(ctx, turn.App, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(cfg.Format, l, func(w io.Writer) { l.text(w) })
+		}
+		if len(args) == 2 {
+			turn.Chat, turn.Turn = args[0], args[1]
+		}
+		l, err := s.shown(ctx, turn, raw, payload, message)
 		if err != nil {
 			return err
 		}
-		l, err := s.turnReport(ctx, key, payload)
-		if errors.Is(err, errNoRecord) && raw == "" {
-			l, err = s.byCallID(ctx, turn, payload)
-		}
-		if errors.Is(err, errNoRecord) {
-			return s.missing(ctx, key, turn)
-		}
-		if err != nil {
-			return err
-		}
-		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w) })
+		return a.print(cfg.Format, l, l.text)
 	})
 	c.Flags().StringVar(&turn.App, "app", events.DefaultApp, "tenant of the turn")
 	c.Flags().StringVar(&turn.Run, "run", "", "run id of the turn, if its producer sends one")
 	c.Flags().StringVar(&raw, "key", "", "journal key or event subject of the turn, instead of chat and turn")
-	c.Flags().BoolVar(&payload, "payload", false, "also show arguments and results")
+	c.Flags().BoolVar(&payload, "payload", false, "also show arguments, results and objects")
+	c.Flags().BoolVar(&message, "message", false, "the id is the id of a message, also if a turn has it")
 	return c
+}
+
+// printable is what show prints.
+type printable interface{ text(w io.Writer) }
+
+// shown reads the turn or message that the command line means.
+func (s *server) shown(ctx context.Context, turn events.TurnID, raw string, payload, message bool) (printable, error) {
+	key, err := s.key(turn, raw)
+	if err != nil {
+		return nil, err
+	}
+	id := subjects.MessageKey(turn.App, turn.Chat, turn.Run, turn.Turn)
+	if raw != "" {
+		id = key
+	}
+	if message || raw != "" {
+		m, err := s.messageReport(ctx, id, payload)
+		switch {
+		case err == nil:
+			return &onlyMessage{m}, nil
+		case !errors.Is(err, errNoRecord):
+			return nil, err
+		case message:
+			return nil, fmt.Errorf("no message %.200q in chat %.200q of app %.200q: turnctl ls --messages lists messages; a message with a run id needs --run", turn.Turn, turn.Chat, turn.App)
+		}
+	}
+	l, err := s.turnReport(ctx, key, payload)
+	if err == nil {
+		return l, s.readMessageOf(ctx, l, id, payload)
+	}
+	if errors.Is(err, errNoRecord) && raw == "" {
+		m, errMessage := s.messageReport(ctx, id, payload)
+		if !errors.Is(errMessage, errNoRecord) {
+			return &onlyMessage{m}, errMessage
+		}
+		if l, err = s.byCallID(ctx, turn, payload); err == nil {
+			return l, nil
+		}
+	}
+	if errors.Is(err, errNoRecord) {
+		err = s.missing(ctx, key, turn)
+	}
+	return nil, err
+}
+
+// onlyMessage is the output for a message.
+type onlyMessage struct {
+	Message *messageReport `json:"message"`
+}
+
+func (m *onlyMessage) text(w io.Writer) { m.Message.text(w) }
+
+// readMessageOf notes the message that has made a turn, or that has its id.
+func (s *server) readMessageOf(ctx context.Context, l *turnReport, id subjects.Key, payload bool) error {
+	key := l.journalKey.OfTurn()
+	if key.Turn = l.message; l.message == "" {
+		if id == l.journalKey {
+			return nil
+		}
+		key = id
+	}
+	m, err := s.messageReport(ctx, key, payload)
+	if errors.Is(err, errNoRecord) {
+		return nil
+	}
+	l.Message = m
+	return err
 }
 
 // key returns the journal key that the command line means.

@@ -37,7 +37,7 @@ func (l *turnReport) stepText(w io.Writer, step *stepFact) {
 		fmt.Fprintln(w)
 		l.stepsText(w, []stepFact{*step})
 		part := l.partOf(step)
-		part.recordsText(w)
+		recordsText(w, part.Records)
 		part.callText(w)
 		part.questionsText(w)
 		part.responseText(w)

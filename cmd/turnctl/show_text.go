@@ -81,10 +81,15 @@ func (l *turnReport) text(w io.Writer) {
 	table(w, 2, l.facts(), 1)
 	fmt.Fprintln(w)
 	l.stepsText(w, l.Steps)
-	l.recordsText(w)
+	recordsText(w, l.Records)
 	l.callText(w)
 	l.questionsText(w)
 	l.responseText(w)
+	if l.Message != nil {
+		fmt.Fprintf(w, "\nmessage %s: %s\n\n", id(l.Message.ID), clean(l.Message.Meaning, 500))
+		table(w, 2, l.Message.facts(), 1)
+		l.Message.details(w)
+	}
 }
 
 // facts lists the facts about the turn as a whole.
@@ -97,6 +102,7 @@ func (l *turnReport) facts() [][]string {
 	}
 	add("retry of", l.RetryOf)
 	add("retried as", l.RetriedAs)
+	add("correction of", l.CorrectionOf)
 	add("workflow", l.Workflow)
 	add("agent", l.Agent)
 	add("tool", l.Tool)
@@ -121,10 +127,11 @@ func (l *turnReport) facts() [][]string {
 	return rows
 }
 
-func (l *turnReport) recordsText(w io.Writer) {
-	rows := make([][]string, 1, 1+len(l.Records))
+// recordsText prints records in their order.
+func recordsText(w io.Writer, records []recordFact) {
+	rows := make([][]string, 1, 1+len(records))
 	rows[0] = []string{"seq", "time", "after", "record", "owner", "epoch", "details"}
-	for _, r := range l.Records {
+	for _, r := range records {
 		kind := clean(r.Kind, 40)
 		if r.ID != "" {
 			kind += "." + id(r.ID)
@@ -138,7 +145,7 @@ func (l *turnReport) recordsText(w io.Writer) {
 		})
 	}
 	table(w, 2, rows, 0, 1, 2, 3)
-	for _, r := range l.Records {
+	for _, r := range records {
 		if r.Error != "" {
 			fmt.Fprintln(w, wrap(fmt.Sprintf("damaged: record %d: %s", r.Seq, clean(r.Error, 500)), 2))
 		}

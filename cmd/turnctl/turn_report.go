@@ -51,6 +51,8 @@ type turnReport struct {
 	Reuses       []string        `json:"reuses,omitempty"`     // keys of turns that reused its turn key with other data
 	RetryOf      string          `json:"retry_of,omitempty"`   // of a retry: the turn that it retries
 	RetriedAs    string          `json:"retried_as,omitempty"` // the first retry of the turn, under its usual key
+	CorrectionOf string          `json:"correction_of,omitempty"`
+	Message      *messageReport  `json:"message,omitempty"` // that has made the turn, or has its id
 	Call         *callFacts      `json:"call"`
 	Steps        []stepFact      `json:"steps,omitempty"`     // of a program, in its order
 	Step         string          `json:"step,omitempty"`      // the one whose id was given
@@ -61,6 +63,7 @@ type turnReport struct {
 
 	journalKey subjects.Key
 	blobs      string // bucket of values that records only refer to
+	message    string // token of the message that has made the turn, "" if none has
 }
 
 // callFacts are details of the tool_call event.
@@ -172,14 +175,14 @@ func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool
 	if l.Owner == "" {
 		l.Owner = m.Owner
 	}
-	l.Effect, l.Verdict, l.Binding, l.Fingerprint, l.Trace = m.Effect, m.Outcome, m.Digest, m.Fingerprint, m.Trace
+	l.Effect, l.Verdict, l.Binding, l.Fingerprint, l.Trace, l.message = m.Effect, m.Outcome, m.Digest, m.Fingerprint, m.Trace, m.Message
 	var call events.ToolCall
 	if !read(r, fact, events.KindToolCall, &call) {
 		return
 	}
 	l.identify(call.AppID, call.ChatID, call.RunID, call.Turn)
 	l.Workflow, l.Agent, l.Tool, l.ToolCallID = call.WorkflowName, call.Agent, call.ToolName, call.ToolCallID
-	l.RetryOf = call.ResumeOf
+	l.RetryOf, l.CorrectionOf = call.ResumeOf, call.CorrectionOf
 	l.Call = newCallFacts(&call, payload)
 }
 

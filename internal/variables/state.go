@@ -14,7 +14,7 @@ import (
 type State struct {
 	Revision uint64            // of the document in its bucket, 0 if the chat has none
 	Values   map[string]any    // of the variables: the stored ones over the start values
-	Written  map[string]uint64 // of the variables that were set in the chat: the sequence in the journal of the record that did
+	Written  map[string]uint64 // of the variables that were set in the chat: the sequence in the journal of the record that did, 0 if a tool has read the value
 	Removed  []string          // variables that a tool has removed, unless they are declared
 	Speaker  string            // the agent that spoke last, "" if none did
 	Run      string            // run id of the last message with a turn_sequence

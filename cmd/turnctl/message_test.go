@@ -1,0 +1,131 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func TestShowPrintsAMessageAndWhatFollowsFromIt(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviewer", "next")
+	text := ok(t, v.Server, "show", "c", "m1")
+	require.Contains(t, text, "message m1 of chat c, app default\ncomplete: everything that follows from it is stored\n")
+	require.Contains(t, normal(text), "\n agent Interviewer\n workflow Interviews\n people hidden from people\n")
+	require.Equal(t, " next", lines(text, "content: 6 bytes"))
+	require.Equal(t, " variable set to change\n done true record 2", lines(text, "context variables:"))
+	require.Contains(t, text, "\nhandoff: Interviewer → Architect, condition, rule 0\n")
+
+	m := decode[onlyMessage](t, v.Server, "show", "c", "m1").Message
+	require.Equal(t, []any{"m1", "next", true, messageComplete}, []any{m.ID, m.Content, m.Hidden, m.State})
+	require.Equal(t, uint64(2), m.Triggers[0].Seq)
+	require.Equal(t, "Architect", *m.Handoff.To)
+	require.Len(t, m.Records, 3)
+	require.Equal(t, m.ID, decode[onlyMessage](t, v.Server, "show", "--key", m.Key).Message.ID)
+
+	v.publish("m2", "Interviewer", "NEXT")
+	require.Contains(t, ok(t, v.Server, "show", "c", "m2"), "none: it has the value already")
+	require.NotContains(t, ok(t, v.Server, "questions", "ls"), "m1")
+}
+
+func TestShowPrintsAMessageBelowItsTurn(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Architect", "Here it is: {'title': 'Shop',}")
+	text := ok(t, v.Server, "show", "c", "m1")
+	require.Contains(t, text, "turn m1 of chat c, app default\nended: ")
+	require.Contains(t, text, "\nmessage m1: everything that follows from it is stored\n")
+	require.Contains(t, normal(text), "\n object of model Plan, 16 bytes\n repaired ")
+	require.Regexp(t, `\n +around it +prose\n`, text)
+	require.Equal(t, ` turn corrects tool state took
+ m1 - draw ok N ms`, lines(text, "turns:"))
+
+	l := decode[turnReport](t, v.Server, "show", "c", "m1", "--payload")
+	require.Equal(t, "m1", l.Message.ID)
+	require.JSONEq(t, `{"title": "Shop"}`, string(l.Message.Output.Value))
+	require.Equal(t, query.Ended, l.Message.Turns[0].State)
+	require.False(t, l.Message.Turns[0].OtherCause)
+	only := decode[onlyMessage](t, v.Server, "show", "c", "m1", "--message").Message
+	require.Nil(t, only.Output.Value, "objects are shown with --payload")
+	require.Contains(t, ok(t, v.Server, "show", "c", "m1", "--message"), "\nturnctl show c m1 shows its turn\n")
+
+	v.publish("m2", "Critic", "none of that")
+	failed := decode[onlyMessage](t, v.Server, "show", "c", "m2").Message
+	require.NotEmpty(t, failed.Unread)
+	require.Equal(t, "validation_failed", string(failed.Failure))
+}
+
+func TestLsListsMessages(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviewer", "What shall I  build?\nA shop?")
+	v.publish("m2", "user", "A shop.")
+	v.publish("m3", "Interviewer", "NEXT")
+	v.publish("m4", "Architect", map[string]any{"title": "Shop", "agent_message": "A plan."})
+	require.Equal(t, `time chat message agent turn next text
+TIME c m1 Interviewer - user What shall I build? A shop?
+TIME c m2 user - Interviewer A shop.
+TIME c m3 Interviewer - Architect (hidden) NEXT
+TIME c m4 Architect m4 - A plan.
+`, regexp.MustCompile(`m4 Architect m4 \w+`).ReplaceAllString(normal(ok(t, v.Server, "ls", "--messages")), "m4 Architect m4 -"))
+	l := decode[messageList](t, v.Server, "ls", "--messages", "--limit", "2", "--chat", "c")
+	require.True(t, l.More)
+	require.Equal(t, []string{"m3", "m4"}, []string{l.Messages[0].ID, l.Messages[1].ID})
+	require.Len(t, decode[listing](t, v.Server, "ls").Turns, 1, "messages are not turns")
+	require.Contains(t, ok(t, v.Server, "ls", "--messages", "--chat", "other"), "no message in the last ")
+	code, _, stderr := turnctl(t, v.Server, "ls", "--messages", "--open")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "mutually exclusive")
+}
+
+func TestShowPrintsAChat(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviewer", "NEXT")
+	v.publish("m2", "Architect", map[string]any{"title": "Shop"})
+	text := normal(ok(t, v.Server, "show", "c"))
+	require.Contains(t, text, "chat c, app default\n\ntime what id of state next text\nTIME message m1 Interviewer - Architect (hidden) NEXT\nTIME message m2 Architect - ")
+	require.Contains(t, text, "\nTIME turn m2 Interviews/draw ok - N ms\n")
+	require.Regexp(t, `\n variable record value\n done 1 true\n drawn \d+ 1\n`, text)
+	require.Contains(t, text, "\nArchitect spoke last\n")
+	l := decode[chatReport](t, v.Server, "show", "c")
+	require.Len(t, l.Entries, 3)
+	require.Equal(t, "Architect", l.Speaker)
+	code, _, stderr := turnctl(t, v.Server, "show", "other")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "no turn, message or context variable of chat")
+	code, _, stderr = turnctl(t, v.Server, "show", "c", "m9", "--message")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "turnctl ls --messages")
+}
+
+// The records are as a worker stores them that has asked the model of the agent to correct its output.
+func TestShowPrintsTheCorrectionsOfAMessage(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Architect", `{"name": "Shop"}`)
+	message := subjects.MessageKey(events.DefaultApp, "c", "", "m1")
+	store := func(key string, header nats.Header, kind string, event any) {
+		body, err := events.Encode(kind, event, time.Now())
+		require.NoError(t, err)
+		record(t, v.Server, key, header, string(body))
+	}
+	call := &events.ToolCall{ID: "m1#c1", AppID: events.DefaultApp, ChatID: "c", Turn: "m1", Agent: "Architect", ToolName: "agent:corrector", ToolCallID: "m1#c1"}
+	store(message.WithCall("c1").Public(events.RecordCall), nil, events.KindToolCall, call)
+	turn := &events.ToolCall{ID: "m1~1", AppID: events.DefaultApp, ChatID: "c", Turn: "m1~1", Agent: "Architect", ToolName: "draw", ToolCallID: "m1~1", CorrectionOf: "m1"}
+	store(subjects.TurnKey(events.DefaultApp, "c", "", "m1~1").Public(events.RecordCall), nats.Header{"Oneturn-Message": {message.Turn}}, events.KindToolCall, turn)
+	text := ok(t, v.Server, "show", "c", "m1")
+	require.Equal(t, " turn corrects tool state took\n m1 - draw validation_failed N ms\n m1~1 m1 draw running -", lines(text, "turns:"))
+	require.Equal(t, " call for tool outcome reply\n c1 correction 1 agent:corrector no response yet", lines(text, "models:"))
+	corrected := decode[turnReport](t, v.Server, "show", "c", "m1~1")
+	require.Equal(t, []string{"m1", "m1"}, []string{corrected.CorrectionOf, corrected.Message.ID})
+}
