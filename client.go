@@ -103,11 +103,15 @@ func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 // msgID is the Nats-Msg-Id of a turn. It differs by pool: a message that waits in a pool without
 // workers must not make the server drop the one that is published to the right pool.
 func (c *Client) msgID(e *events.StructuredOutputReady) string {
-	id := events.MsgID(e.InboundKind(), e.TurnID, events.Fingerprint(e))
+	return c.inPool(events.MsgID(e.InboundKind(), e.TurnID, events.Fingerprint(e)))
+}
+
+// inPool is a Nats-Msg-Id that differs by pool.
+func (c *Client) inPool(msgID string) string {
 	if c.o.Pool != subjects.DefaultPool {
-		id += "." + c.o.Pool
+		msgID += "." + c.o.Pool
 	}
-	return id
+	return msgID
 }
 
 // PublishRaw sends the bytes of a structured_output_ready or plan_ready event to the workers unchanged, bare or in an
@@ -161,6 +165,9 @@ func (c *Client) publish(ctx context.Context, p message) (Receipt, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
 		return Receipt{}, fmt.Errorf("publish to %s: no stream stores it: start a worker with its embedded server, or run `turnctl provision`: %w", m.Subject, err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return Receipt{}, fmt.Errorf("publish to %s: the event has %d bytes, the server takes %d: store the data elsewhere and send a reference, or raise max_payload of the server: %w",
+			m.Subject, len(m.Data), c.nc.MaxPayload(), err)
 	case err != nil:
 		return Receipt{}, fmt.Errorf("publish to %s: %w", m.Subject, err)
 	}

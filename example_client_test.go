@@ -57,8 +57,14 @@ func withServer(do func(ctx context.Context, nc *nats.Conn) error) {
 
 // withClient calls do with a client, while a worker runs one tool.
 func withClient(t oneturn.Tool, do func(ctx context.Context, client *oneturn.Client) error) {
+	withWorker(oneturn.Config{Tools: []oneturn.Tool{t}}, do)
+}
+
+// withWorker calls do with a client, while a worker runs.
+func withWorker(c oneturn.Config, do func(ctx context.Context, client *oneturn.Client) error) {
 	withServer(func(ctx context.Context, nc *nats.Conn) (err error) {
-		worker, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{t}, Logger: slog.New(slog.DiscardHandler)})
+		c.Logger = slog.New(slog.DiscardHandler)
+		worker, err := oneturn.NewWorker(nc, c)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,9 @@ type TurnRequest struct {
 	Chat string `json:"chat_id"`
 	Run  string `json:"run_id,omitempty"`
 	Turn string `json:"turn"` // turn key
+	// Message is the id of a message of an agent or a user: its records are read, and not the records of a turn. What its turn, if it
+	// makes one, has stored is read by the key of that turn.
+	Message string `json:"message_id,omitempty"`
 	// Fingerprint of the data, in hex: of turns that ran under a reused key (on_key_reuse: run)
 	// only the one with this data is read. Empty means all of them.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -46,4 +49,6 @@ type Record struct {
 	Event       json.RawMessage `json:"event"` // null with a code
 	// Code is state_corrupt for the response of a turn, its end, that cannot be read; else empty.
 	Code events.Code `json:"code,omitempty"`
+	// Due is set on the text of a message: what follows from it, turn, handoff, or both with a comma.
+	Due string `json:"due,omitempty"`
 }

@@ -14,8 +14,8 @@ import (
 // turn reads a page of a turn, or of its steps.
 func (s *Server) turn(ctx context.Context, app string, body []byte) (any, error) {
 	var q api.TurnRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?,"steps":true?,"from":0}`, errBadRequest)
+	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || (q.Turn == "") == (q.Message == "") || q.Steps && q.Turn == "" {
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?,"steps":true?,"from":0}, or message_id in place of turn`, errBadRequest)
 	}
 	read := s.Reader.TurnEvents
 	if q.Steps {

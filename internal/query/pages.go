@@ -158,6 +158,9 @@ func (p *filling) add(r *idempotency.Record) bool {
 	p.reads++
 	parsed, _ := subjects.ParseKey(r.Key)
 	record := api.Record{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data}
+	if parsed.Kind == events.RecordText {
+		record.Due = r.Meta.Outcome
+	}
 	if r.Damaged() {
 		if parsed.Kind != events.KindToolResponse || parsed.Call != subjects.SingleCall {
 			return true // turnctl shows it

@@ -43,6 +43,11 @@ func (r *Reader) TurnEvents(ctx context.Context, app string, q *api.TurnRequest)
 
 // callsOf returns the keys that a request refers to: those under a reused turn key first.
 func (r *Reader) callsOf(ctx context.Context, app string, q *api.TurnRequest) ([]subjects.Key, error) {
+	if q.Message != "" {
+		key := subjects.MessageKey("", q.Chat, q.Run, q.Message)
+		key.App = app
+		return []subjects.Key{key}, nil
+	}
 	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
 	key.App = app
 	if q.Fingerprint != "" {
