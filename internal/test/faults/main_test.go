@@ -40,6 +40,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	accepted []oneturntest.Accepted
+	messages []oneturntest.SentMessage
 }
 
 func newRig(t *testing.T) *rig {
@@ -179,7 +180,7 @@ func (r *rig) settle(l *harness.Load, hit ...*oneturn.Turn) *oneturntest.Facts {
 	facts, err := oneturntest.AtRest(ctx, r.nc, r.space, r.path)
 	require.NoError(r, err)
 	r.mu.Lock()
-	facts.Accepted = r.accepted
+	facts.Accepted, facts.Messages = r.accepted, r.messages
 	r.mu.Unlock()
 	struck := map[string]bool{}
 	for _, t := range hit {
