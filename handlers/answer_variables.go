@@ -45,7 +45,10 @@ func (h *Handlers) setByAnswer(ctx context.Context, q *storedQuestion, data []by
 		ID: q.key.String() + "/" + q.ask, Seq: seq, Answer: true, Agent: events.AgentUser,
 		Below: variables.Layers{Start: set.StartValues(q.WorkflowName, &chat)}, Steps: steps,
 	})
-	if err == nil {
+	switch {
+	case err == nil && applied.Refused != "":
+		err = store.Refusal(nil, "%s", applied.Refused)
+	case err == nil:
 		err = h.reportUpdates(ctx, q, t, applied.Updates)
 	}
 	if err != nil && store.Decided(err) {

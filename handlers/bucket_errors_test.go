@@ -325,6 +325,6 @@ func TestContextVariablesKeepToTheMessagesThatTheServerTakes(t *testing.T) {
 	k := newKit(t, toolFunc(nothing), func(o *embedded.Options) { o.MaxPayload = 256 << 10 })
 	err := k.Variables.Merge(k.soon().Held, "app", "chat", 1, variables.Delta{Set: map[string]any{"x": large(300_000)}})
 	require.ErrorIs(t, err, events.ErrTooLarge)
-	require.ErrorContains(t, err, "253952 is the most")
+	require.ErrorContains(t, err, "222208 is the most")
 	require.NoError(t, k.Variables.Merge(k.soon().Held, "app", "chat", 2, variables.Delta{Set: map[string]any{"x": large(200_000)}}))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -116,10 +117,14 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	due := h.due(s.Text, agent, digest)
 	if s.TurnSequence > 0 && due != idempotency.DueNothing {
 		inOrder, err := h.Variables.InOrder(m.Held, s.AppID, s.ChatID, variables.Message{Run: s.RunID, Sequence: s.TurnSequence})
-		if err != nil {
+		switch {
+		case store.Decided(err) && err != nil: // the document cannot be read; the text is stored all the same
+			h.warnWithoutVariables(s, err)
+		case err != nil:
 			return nil, err
+		default:
+			s.OutOfOrder = !inOrder
 		}
-		s.OutOfOrder = !inOrder
 	}
 	event, err := h.textEvent(ctx, s)
 	if err != nil {

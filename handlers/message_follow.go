@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -26,28 +27,33 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 	}
 	var next func(variables.Chat) json.RawMessage
 	if s.Turn == "" && s.handsOff() { // in the same step as what it changes, so that no other message comes between
-		if _, err := h.contentOf(ctx, s); err != nil {
+		rules := h.Bindings().Handoffs(s.WorkflowName)
+		switch _, err := h.contentOf(ctx, s); {
+		case err == nil:
+			next = func(c variables.Chat) json.RawMessage {
+				decided, _ := decide(rules, s, c, nil)
+				return decided
+			}
+		case !store.Decided(err): // else its handoff is undecided
 			return h.redeliver(s.m, "the content of a message cannot be read", err)
 		}
-		rules := h.Bindings().Handoffs(s.WorkflowName)
-		next = func(c variables.Chat) json.RawMessage {
-			decided, _ := decide(rules, s, c, nil)
-			return decided
-		}
 	}
-	applied, err := h.apply(ctx, s, next)
-	if err != nil {
+	applied, err := h.apply(ctx, s, next, false)
+	switch {
+	case err != nil && !store.Decided(err):
 		return h.redeliver(s.m, "what a message changes could not be stored", err)
+	case err != nil:
+		h.warnWithoutVariables(s, err)
 	}
 	s.hit(failpoint.AfterApply)
 	for _, u := range applied.Updates {
-		if err := h.reportChange(s, &u); err != nil {
+		if err := h.unlessRefused(s, h.reportChange(s, &u)); err != nil {
 			return h.redeliver(s.m, "a changed context variable could not be reported", err)
 		}
 		s.hit(failpoint.AfterUpdate)
 	}
 	if s.Turn == "" && s.Model != "" && (s.StructuredOutput != nil || s.Unread != nil) {
-		if err := h.storeOutput(s); err != nil {
+		if err := h.unlessRefused(s, h.storeOutput(s)); err != nil {
 			return h.redeliver(s.m, "a structured output could not be stored", err)
 		}
 	}
@@ -97,8 +103,8 @@ func (h *Handlers) storeNext(s *chatMessage, key subjects.Key, event []byte, kin
 }
 
 // apply decides in the document of the chat what a message changes and, if handoff is set, the next speaker. A message from
-// which neither follows costs nothing.
-func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(variables.Chat) json.RawMessage) (variables.Applied, error) {
+// which neither follows costs nothing. Changed is set if what it changes was decided before.
+func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(variables.Chat) json.RawMessage, changed bool) (variables.Applied, error) {
 	if len(s.Changes) == 0 && !s.handsOff() || s.OutOfOrder && handoff == nil {
 		return variables.Applied{}, nil
 	}
@@ -108,7 +114,7 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	}
 	m := variables.Message{
 		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
-		Below: below,
+		Below: below, Changed: changed,
 	}
 	if s.seen != nil { // what is stored is newer
 		start := maps.Clone(s.seen)
@@ -120,7 +126,11 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	}
 	writing, done := store.Context(s.m.Held, ctx)
 	defer done()
-	return h.Variables.Apply(writing, s.AppID, s.ChatID, m)
+	applied, err := h.Variables.Apply(writing, s.AppID, s.ChatID, m)
+	if err == nil && applied.Refused != "" {
+		h.warnWithoutVariables(s, errors.New(applied.Refused))
+	}
+	return applied, err
 }
 
 // chat is what the chat of the message knows from its start.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/variables"
 )
 
@@ -34,7 +36,15 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 	if err = h.lacksWorkflow(s); err != nil {
 		return err
 	}
-	if _, err = h.contentOf(ctx, s); err != nil {
+	if err = h.decideHandoff(ctx, s); err != nil && store.Decided(err) {
+		return h.storeUndecided(s, err)
+	}
+	return err
+}
+
+// decideHandoff has the next speaker decided, and stores it.
+func (h *Handlers) decideHandoff(ctx context.Context, s *chatMessage) error {
+	if _, err := h.contentOf(ctx, s); err != nil {
 		return err
 	}
 	rules := h.Bindings().Handoffs(s.WorkflowName)
@@ -44,7 +54,7 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 		applied, err := h.apply(ctx, s, func(c variables.Chat) (decided json.RawMessage) {
 			decided, question = decide(rules, s, c, answers)
 			return decided
-		})
+		}, true)
 		switch {
 		case err != nil:
 			return err
@@ -54,9 +64,11 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 		case question == nil:
 			return errNoDecision
 		}
-		if answers[question.Rule], err = h.askDecider(ctx, s, question); err != nil {
+		answer, err := h.askDecider(ctx, s, question)
+		if err = h.unlessRefused(s, err); err != nil {
 			return err
 		}
+		answers[question.Rule] = cmp.Or(answer, handoff.AnswerFailed)
 	}
 }
 
@@ -71,6 +83,8 @@ func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[
 		d = undecided(codeUnknownWorkflow, fmt.Sprintf("no worker had workflow %.80q when the message was stored: check its name, or start a worker that has it and send the message again with a new id", s.WorkflowName))
 	case c.OutOfOrder:
 		d = undecided(codeOutOfOrder, "a later message of the run was handled before this one")
+	case c.Refused != "":
+		d = undecided(string(events.CodeTooLarge), "what the message sets could not be stored, so conditions cannot see it: "+c.Refused)
 	default:
 		content, _ := s.content.(string)
 		known := s.chat().Values() // what each chat knows can be in conditions as well

@@ -88,9 +88,11 @@ func TestMessageOutOfOrderSetsNothing(t *testing.T) {
 func TestHandoffWaitsForATurnThatWasDeferred(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), builds)
-	full := true
-	h, deferred := k.bounded(func(c *handlers.Config) { c.Full = func() (bool, time.Time) { return full, time.Now() } })
-	for _, id := range []string{"m1", "m2", "m3"} {
+	full, id := true, ""
+	h, deferred := k.bounded(func(c *handlers.Config) {
+		c.Full = func() (bool, time.Time) { return full && k.of(id, "text") != nil, time.Now() } // there is room for the text alone
+	})
+	for _, id = range []string{"m1", "m2", "m3"} {
 		h.Handle(t.Context(), k.writes(id, "Architect", `{"title":"Shop"}`))
 		require.Nil(t, k.of(id, "handoff"))
 	}
@@ -104,11 +106,12 @@ func TestHandoffWaitsForATurnThatWasDeferred(t *testing.T) {
 func TestHandoffFollowsATurnThatNeverRuns(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), builds)
+	id := ""
 	h, _ := k.bounded(func(c *handlers.Config) {
-		c.Full = func() (bool, time.Time) { return true, time.Now() }
+		c.Full = func() (bool, time.Time) { return k.of(id, "text") != nil, time.Now() }
 		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
 	})
-	for _, id := range []string{"m1", "m2", "m3"} {
+	for _, id = range []string{"m1", "m2", "m3"} {
 		h.Handle(t.Context(), k.writes(id, "Architect", `{"title":"Shop"}`))
 	}
 	require.Equal(t, "Interviewer", k.of("m3", "handoff")["to"], "its message is a dead letter")

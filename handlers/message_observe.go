@@ -18,7 +18,7 @@ func (h *Handlers) countMessage(e *events.AgentMessage, outcome string) {
 func (h *Handlers) countText(s *chatMessage, e *events.AgentMessage) {
 	outcome := metrics.MessageText
 	switch {
-	case s.Unread != nil:
+	case s.Unread != nil && s.StructuredOutput == nil:
 		outcome = metrics.MessageUnreadable
 	case s.Turn != "":
 		outcome = metrics.MessageTurn

@@ -28,9 +28,11 @@ func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inboun
 	if s.Unread != nil {
 		data = h.contentOf
 	}
-	var err error
+	var gone, err error
 	if event.Data, err = data(ctx, s); err != nil {
-		return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
+		if gone = err; !store.Decided(err) {
+			return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
+		}
 	}
 	t := newTurn(s.m, event)
 	t.origin = s
@@ -39,6 +41,11 @@ func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inboun
 	if s.Unread != nil {
 		t.Binding, _ = resolve(h.Bindings(), t) // for CompatSilent and the labels of metrics
 		t.reject = &rejection{code: events.CodeValidationFailed, content: s.Unread.Content, payload: s.Unread.Payload}
+	}
+	if gone != nil {
+		if err := h.withoutOutput(s, t, gone); err != nil {
+			return nil, h.redeliver(s.m, "the claim of a turn cannot be read", err)
+		}
 	}
 	return t, h.admit(ctx, t)
 }

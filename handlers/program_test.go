@@ -173,7 +173,7 @@ func TestProgramIsTooDeepByWhereItWasCalledFrom(t *testing.T) {
 				require.Equal(t, depth, strconv.Itoa(seen-1))
 				require.Equal(t, depth, strconv.Itoa(k.response().Depth))
 			} else {
-				require.Equal(t, []string{"program_refusals_total depth", "programs_total plan invalid WF"}, k.series())
+				require.Equal(t, []string{"program_refusals_total depth", "programs_total plan invalid WF"}, k.series("oneturn_program"))
 				require.Empty(t, k.enteredCalls())
 			}
 		})

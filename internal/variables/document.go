@@ -131,9 +131,21 @@ func (d document) values(below Layers) (map[string]any, error) {
 	return vars, nil
 }
 
-// encode returns a document as it is stored, if that takes no more bytes than the limit.
+// variables is the number of variables, removed ones included.
+func (d document) variables() int {
+	n := len(d)
+	for _, name := range []string{stagedName, messagesName} {
+		if _, ok := d[name]; ok {
+			n--
+		}
+	}
+	return n
+}
+
+// encode returns a document as it is stored, if that takes no more bytes than the limit. What was decided for messages does not
+// count, it has a separate bound.
 func (d document) encode(key string, limit int) ([]byte, error) {
-	if len(d) > maxVariables {
+	if d.variables() > maxVariables {
 		return nil, store.Refusal(nil, "a chat has at most %d context variables, removed ones included", maxVariables)
 	}
 	var b bytes.Buffer
@@ -142,8 +154,17 @@ func (d document) encode(key string, limit int) ([]byte, error) {
 	if err := e.Encode(d); err != nil {
 		return nil, store.Refusal(err, "the context variables %s have no JSON form", key)
 	}
-	if b.Len() > limit {
-		return nil, store.Refusal(nil, "the context variables of the chat take %d bytes, %d is the most: remove some, or make them smaller", b.Len(), limit)
+	if size := b.Len(); size > limit {
+		if m, ok := d[messagesName]; ok {
+			without, err := json.Marshal(document{messagesName: m})
+			if err != nil {
+				return nil, store.Refusal(err, "the context variables %s have no JSON form", key)
+			}
+			size -= len(without)
+		}
+		if size > limit {
+			return nil, store.Refusal(nil, "the context variables of the chat take %d bytes, %d is the most: remove some, or make them smaller", size, limit)
+		}
 	}
 	return b.Bytes(), nil
 }

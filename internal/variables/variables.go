@@ -233,7 +233,7 @@ func (v *Variables) read(ctx context.Context, key string) (document, uint64, err
 func (v *Variables) write(ctx context.Context, key string, doc document, revision uint64) error {
 	limit := v.limit()
 	if len(doc.staged()) > 0 {
-		limit = v.docs.Limit()
+		limit = v.docs.Limit() - v.roomOfMessages()
 	}
 	data, err := doc.encode(key, limit)
 	if err != nil {
@@ -255,7 +255,10 @@ func (v *Variables) write(ctx context.Context, key string, doc document, revisio
 }
 
 // limit is how many bytes the variables of a chat may take.
-func (v *Variables) limit() int { return min(store.InlineLimit*2, v.docs.Limit()) }
+func (v *Variables) limit() int { return min(store.InlineLimit*2, v.docs.Limit()-v.roomOfMessages()) }
+
+// roomOfMessages is how many bytes of a document what was decided for messages may take, in addition to its variables.
+func (v *Variables) roomOfMessages() int { return min(roomOfMessages, v.docs.Limit()/8) }
 
 // corrupt is the error of a document that cannot be decoded.
 func (v *Variables) corrupt(key string, cause error) error {
