@@ -41,7 +41,7 @@ func (c *compiler) request(data any) (r Request) {
 	hasPrompt := strings.TrimSpace(prompt) != ""
 	switch {
 	case hasPrompt == hasPlan:
-		c.addf(-1, "", RuleOneOf, "the request has to have either a plan or a prompt that is not blank")
+		c.addf(-1, "", RuleOneOf, "the request has to have either a plan or a prompt that is not blank%s", requestHint(o.m))
 	case hasPlan:
 		r.Plan, _ = c.isObject(plan, "/plan", -1, "plan")
 	default:
@@ -54,6 +54,14 @@ func (c *compiler) request(data any) (r Request) {
 		o.close()
 	}
 	return r
+}
+
+// requestHint states that the data of a request looks like a plan of calls.
+func requestHint(request map[string]any) string {
+	if request["plan"] == nil && request["calls"] != nil {
+		return "; this looks like a plan, which is run by a tool of kind plan"
+	}
+	return ""
 }
 
 // PlanOf returns the plan that data for a kind of program contains: under its key plan, or else the data itself.
@@ -127,6 +135,9 @@ func (c *compiler) steps(plan map[string]any, bindings map[string]any, s source)
 	return p
 }
 
+// defaultStepID is the id of a step that has none.
+func defaultStepID(i int) string { return "step_" + strconv.Itoa(i+1) }
+
 // countCalls counts the agents of steps.
 func countCalls(steps []any) (n int) {
 	for _, step := range steps {
@@ -147,7 +158,7 @@ func (c *compiler) step(v any, i int, s source) (step Step) {
 	if !ok {
 		return step
 	}
-	step.ID = o.id("id", "step_"+strconv.Itoa(i+1), inStepID)
+	step.ID = o.id("id", defaultStepID(i), inStepID)
 	o.enum("status", "pending", "running", "success", "failed", "partial", "skipped")
 	kind := o.enum("type", "agent", "parallel")
 	step.Continue = o.enum("on_error", "continue", "halt") == "continue"
@@ -273,7 +284,11 @@ func (c *compiler) distinct(p *Program, s source) {
 	}
 	for i := range p.Steps {
 		step, path := &p.Steps[i], pointerIndex(s.path+"/steps", i)
-		claim(ids, step.ID, path+"/id", "id", i)
+		what := "id"
+		if step.ID == defaultStepID(i) {
+			what = "the default id"
+		}
+		claim(ids, step.ID, path+"/id", what, i)
 		if !step.Group {
 			claim(keys, step.Key, path+"/agent/result_key", "result_key", i)
 			continue

@@ -48,3 +48,22 @@ func TestReferencesThatLeadNowhereStateWhyAndTheFix(t *testing.T) {
 		}
 	}
 }
+
+func TestOrchestrationsThatAreProbablyMeantOtherwiseStateHow(t *testing.T) {
+	t.Parallel()
+	o := flow.Options{Tools: flow.ToolList{{Name: "facts"}}}
+	for data, want := range map[string]string{
+		`{"type":"tool_calls","calls":[{"tool_name":"facts"}]}`: "the request has to have either a plan or a prompt that is not blank; this looks like a plan, which is run by a tool of kind plan",
+		`{"prompt":" "}`: "the request has to have either a plan or a prompt that is not blank",
+		`{"plan":{"steps":[{"id":"step_2","agent":{"agent_id":"facts"}},{"agent":{"agent_id":"facts"}}]}}`:     `the default id "step_2" is used by an earlier step`,
+		`{"plan":{"steps":[{"id":"a","agent":{"agent_id":"facts"}},{"id":"a","agent":{"agent_id":"facts"}}]}}`: `id "a" is used by an earlier step`,
+	} {
+		request, err := flow.ReadRequest(decoded(t, data), o)
+		if err == nil {
+			_, err = flow.CompileOrchestration(request.Plan, request, o)
+		}
+		var refused *flow.Refused
+		require.ErrorAs(t, err, &refused, data)
+		require.Equal(t, want, refused.Problems[0].Message)
+	}
+}

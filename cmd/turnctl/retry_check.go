@@ -21,7 +21,7 @@ func (a *app) retryCompiler(cfg *retryConfig) func(context.Context, *events.Tool
 		}
 		b, err := program.RetryBinding(set, claim)
 		if err != nil {
-			return nil, nil, cli.Usagef("retry: %s", clean(messageOf(err), longestText))
+			return nil, nil, cli.Usagef("retry: %s; turnctl check lists errors in manifests", clean(messageOf(err), longestText))
 		}
 		depth := max(1, claim.Depth+1)
 		if !cfg.Live {

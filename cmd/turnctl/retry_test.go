@@ -271,6 +271,17 @@ func TestDryRunWithManifestsFindsWhatTheWorkerWouldRefuse(t *testing.T) {
 	code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--workflows", workflowsOf(t, map[string]string{"Other/oneturn.yaml": "tools: []\n"}))
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "Shop")
+	for manifest, want := range map[string]string{
+		programManifest + "oops: [":                                                        "tool \"run_plan\"",
+		strings.ReplaceAll(programManifest, "run_plan", "run_plans"):                       `the turn to retry cannot run: workflow "Shop" has no tool "run_plan", and none is shared: did you mean "run_plans"?`,
+		strings.Replace(programManifest, "agent: Buyer}", "agent: Buyer, uses: [fnd]}", 1): `uses names the unknown tool "fnd"`,
+		strings.Replace(programManifest, "kind: plan", "kind: go", 1):                      `tool "run_plan" is of kind go with the current manifests: send its work as a new turn`,
+	} {
+		code, _, stderr := turnctl(t, p.Server, "retry", "c", "turn", "--workflows", workflowsOf(t, map[string]string{"Shop/oneturn.yaml": manifest}))
+		require.Equal(t, cli.Usage, code)
+		require.Contains(t, stderr, want)
+		require.Contains(t, stderr, "turnctl check")
+	}
 	require.Equal(t, []string{"find", "charge"}, p.calls(), "nothing was published")
 
 	// Without a folder, the worker decides the same.

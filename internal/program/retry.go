@@ -30,10 +30,24 @@ func RetryBinding(set *bindings.Set, claim *events.ToolCall) (*bindings.Binding,
 		}
 		return nil, &events.Error{Code: events.CodeNoBinding, Op: "retry", Msg: msg, Err: err}
 	case b == nil, b.Program == nil:
-		return nil, &events.Error{Code: events.CodeUnknownTool, Op: "retry", Msg: fmt.Sprintf(
-			"tool %q of the turn to retry runs no programs (any more): send its work as a new turn", claim.ToolName)}
+		return nil, &events.Error{Code: events.CodeUnknownTool, Op: "retry", Msg: "the turn to retry cannot run: " + whyNoProgram(set, claim)}
 	}
 	return b, nil
+}
+
+// whyNoProgram is why the tool of a claim runs no programs with the current manifests.
+func whyNoProgram(set *bindings.Set, claim *events.ToolCall) string {
+	b, err := set.Tool(claim.WorkflowName, claim.ToolName)
+	coded, isCoded := errors.AsType[*events.Error](err)
+	switch {
+	case isCoded:
+		return coded.Msg
+	case err != nil:
+		return err.Error()
+	case b.Program == nil:
+		return fmt.Sprintf("tool %q is of kind %s with the current manifests: send its work as a new turn", claim.ToolName, b.Kind)
+	}
+	return fmt.Sprintf("agent %q does not call tool %q with the current manifests", claim.Agent, claim.ToolName)
 }
 
 // Retry compiles the program of a turn that is retried, whose arguments are args, with the current manifests, and takes over the results

@@ -163,7 +163,7 @@ func (o *Outline) Known(rerun []string) error {
 		case i < 0:
 			return refusal(o.unknown(id))
 		case o.Calls[i].Copied:
-			return refusal(fmt.Sprintf("call %s has ended, and what followed used its result: it cannot run again in a retry", id))
+			return refusal(fmt.Sprintf("call %s has ended, and a retry keeps its result: it cannot run again", id))
 		}
 	}
 	return nil
