@@ -297,10 +297,14 @@ func (h *Handlers) ackLateResult(ctx context.Context, t *turn) inbound.Dispositi
 	return h.mergeAndAck(ctx, t.m.tools, t, &end)
 }
 
-// mergeAndAck acknowledges the message of a turn that ended with a stored response, once its context changes are merged.
+// mergeAndAck acknowledges the message of a turn that ended with a stored response, once its context changes are merged. End is nil for a
+// turn that is parked: it continues without this message.
 func (h *Handlers) mergeAndAck(ctx, tools context.Context, t *turn, end *idempotency.Record) inbound.Disposition {
 	if err := h.mergeMissing(ctx, tools, t.m, end); err != nil {
 		return h.redeliverTurn(t, notMerged, err)
+	}
+	if end == nil {
+		return inbound.Acked()
 	}
 	if err := h.complete(t.m, t, t.Key, t.claimed); err != nil {
 		return h.redeliverTurn(t, notHandedOff, err)
