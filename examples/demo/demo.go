@@ -32,6 +32,7 @@ func scenarios() []scenario {
 		{"kill -9 of all workers while a turn is parked", killAllParked},
 		{"kill -9 of the worker of a plan, after its first call", killPlan},
 		{"kill -9 of the worker of an orchestration, after its group of agents", killOrchestration},
+		{"kill -9 of the worker of an agent's message, in the tool that its text calls", killInterview},
 		{"Afterwards", afterwards},
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/oneturn/oneturn"
 )
 
-// trip has the workflow of these scenarios.
+// own has the workflows of these scenarios, and of the one of messages.
 //
 //go:embed workflows
-var trip embed.FS
+var own embed.FS
 
 // killPlan kills the worker of a plan after its first call has ended.
 func killPlan(ctx context.Context, d *demo) error {

@@ -121,7 +121,7 @@ func killIdempotent(ctx context.Context, d *demo) error {
 
 // afterwards checks the counts again, after all turns have ended.
 func afterwards(ctx context.Context, d *demo) error {
-	want := map[string]int{"t1": 1, "t2": 1, "t3": 1, "t4": 1, "t5": 1, "t6": 1, "t7": 1, "t8": 1}
+	want := map[string]int{"t1": 1, "t2": 1, "t3": 1, "t4": 1, "t5": 1, "t6": 1, "t7": 1, "t8": 1, "t9": 1}
 	seen := d.responses.wait(ctx, len(want))
 	d.checkf(maps.Equal(seen, want), "subscribers saw exactly one chat.tool_response of each turn: %s", listed(seen))
 	runs := map[string]int{}
