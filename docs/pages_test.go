@@ -130,7 +130,7 @@ var documentedCommands = []string{
 	"turnctl check", "turnctl show", "turnctl retry", "turnctl ls", "turnctl provision", "turnctl doctor", "turnctl version",
 	"turnctl dead ls", "turnctl dead show", "turnctl dead redrive", "turnctl dead drop", "turnctl repair",
 	"turnctl questions ls", "turnctl questions show", "turnctl questions expire", "turnctl questions cancel",
-	"turnctl tools ls", "turnctl tools pin", "turnctl call", "turnctl plan check", "turnctl nats-config",
+	"turnctl tools ls", "turnctl tools pin", "turnctl call", "turnctl plan check", "turnctl handoff explain", "turnctl handoff eval", "turnctl nats-config",
 }
 
 func TestFlagsThatPagesNameExist(t *testing.T) {
@@ -145,7 +145,7 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 			known[c][m[1]], known[""][m[1]] = true, true
 		}
 	}
-	call := regexp.MustCompile(`^(?:bin/)?(worker|publisher|turnctl)(?: (publish|answer|cancel|example|check|show|retry|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|plan (?:check)|dead (?:ls|show|redrive|drop)|questions (?:ls|show|expire|cancel)))?\b(.*)$`)
+	call := regexp.MustCompile(`^(?:bin/)?(worker|publisher|turnctl)(?: (publish|answer|cancel|example|check|show|retry|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|plan (?:check)|handoff (?:explain|eval)|dead (?:ls|show|redrive|drop)|questions (?:ls|show|expire|cancel)))?\b(.*)$`)
 	for name, text := range pages(t) {
 		var lines []string
 		for _, b := range blocks(t, name) {

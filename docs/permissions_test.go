@@ -87,6 +87,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	s.run("repairer", "ls", "--open")
 	require.Contains(t, s.run("repairer", "ls"), "c1")
 	require.Contains(t, s.run("operator", "show", "c2", "slow", "--app", "acme"), "takeover")
+	require.Contains(t, s.run("operator", "show", "c1", "--app", "acme"), "context variables that were set:")
 	operator, deniedOperator := s.connect("operator")
 	js, err := jetstream.New(operator)
 	require.NoError(t, err)

@@ -73,6 +73,8 @@ type walk struct {
 	rules   *Rules
 	in      Input
 	lenient bool // a rule that cannot be decided does not apply
+	traced  bool // it fills trials
+	trials  []Trial
 
 	question  *Question
 	undecided *Decision
@@ -119,12 +121,18 @@ func (w *walk) choose(speaker string) Decision {
 			return Decision{Rule: NoRule}
 		}
 	}
+	d := Decision{Rule: NoRule, Reason: ReasonNoRule}
 	for _, r := range slices.Backward(w.rules.bySource[speaker]) {
-		if r.Kind == ReasonAfterWork {
-			return Decision{To: r.To, Rule: r.Number, Reason: ReasonAfterWork}
+		switch {
+		case r.Kind != ReasonAfterWork:
+		case d.To != "":
+			w.note(r, speaker, OutcomeOverridden, nil)
+		default:
+			d = Decision{To: r.To, Rule: r.Number, Reason: ReasonAfterWork}
+			w.note(r, speaker, OutcomeApplies, nil)
 		}
 	}
-	return Decision{Rule: NoRule, Reason: ReasonNoRule}
+	return d
 }
 
 // first returns the first of the source's rules of this kind that applies; nil if none does, or the walk has stopped.
@@ -142,37 +150,50 @@ func (w *walk) first(source string, kind func(r *Rule) bool) *Rule {
 
 // applies reports whether the conditions of a rule hold.
 func (w *walk) applies(r *Rule, source string) bool {
+	outcome, condition := w.try(r, source)
+	w.note(r, source, outcome, condition)
+	return outcome == OutcomeApplies
+}
+
+// try returns what a rule comes to, and the condition that does not hold or cannot be decided.
+func (w *walk) try(r *Rule, source string) (Outcome, *expression.Expression) {
 	if len(r.triggers) > 0 && !slices.Contains(r.triggers, strings.ToLower(strings.TrimSpace(w.in.Content))) {
-		return false
+		return OutcomeOtherText, nil
 	}
 	for _, e := range r.conditions {
 		holds, err := e.Eval(w.in.Variables)
 		if err != nil {
 			w.fail(r, source, codeOf(err), "condition "+shown(e.String())+": "+err.Error())
-			return false
+			return OutcomeUndecided, e
 		}
 		if !holds {
-			return false
+			return OutcomeFalse, e
 		}
 	}
-	return r.question == "" || w.confirmed(r, source)
+	if r.question == "" {
+		return OutcomeApplies, nil
+	}
+	return w.confirmed(r, source), nil
 }
 
-// confirmed reports the decider's answer.
-func (w *walk) confirmed(r *Rule, source string) bool {
+// confirmed returns what the decider's answer makes of a rule.
+func (w *walk) confirmed(r *Rule, source string) Outcome {
 	answer, answered := w.in.Answers[r.Number]
 	switch {
 	case answer == AnswerYes:
-		return true
+		return OutcomeApplies
 	case answer == AnswerNo:
+		return OutcomeDenied
 	case answered:
 		w.fail(r, source, CodeDeciderFailed, "the decider "+shown(w.rules.decider)+" failed: see its tool response")
+		return OutcomeUndecided
 	case w.rules.decider == "":
 		w.fail(r, source, CodeNoDecider, "condition "+shown(r.question)+" is for a model: name a tool with decider")
+		return OutcomeUndecided
 	case !w.lenient:
 		w.question = &Question{Rule: r.Number, Condition: r.question, From: source, To: r.To}
 	}
-	return false
+	return OutcomeUnanswered
 }
 
 // fail ends the walk with an undecided decision, unless it is lenient.

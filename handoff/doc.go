@@ -26,4 +26,5 @@
 //   - compile.go: from a manifest to entries; rule_reader.go: one entry; condition_reader.go: its condition;
 //     agent_names.go: aliases and spellings; unreachable.go: rules that never apply
 //   - rules.go: [Rules] and [Rule]; decide.go: [Rules.Decide]; decision.go: [Decision]; decider.go: what a decider is asked
+//   - explain.go: [Rules.Explain], the rules as a decision has tried them
 package handoff

@@ -9,12 +9,12 @@ import (
 func (a *app) handoff() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "handoff",
-		Short: "Evaluate conditions of handoffs",
+		Short: "Explain handoffs, evaluate their conditions",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Usagef("handoff: eval: see %s --help", c.CommandPath())
+			return cli.Usagef("handoff: explain, eval: see %s --help", c.CommandPath())
 		},
 	}
-	c.AddCommand(a.handoffEval())
+	c.AddCommand(a.handoffExplain(), a.handoffEval())
 	return c
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,19 +25,23 @@ agents: {Interviewer: , Architect: {model: Plan}, Critic: {model: Plan}}
 models: {Plan: {type: object, required: [title], properties: {title: {type: string}, agent_message: {type: string}}}}
 tools:
 - {name: draw, kind: go, agent: Architect, effect: idempotent}
-- {name: "agent:judge", kind: go, auto: false, effect: none}
+- {name: "agent:judge", auto: false, completion: {url: "MODEL/v1/chat/completions", model: m, allow_http: true, allow_private: [127.0.0.0/8]}}
 context:
   done: {type: boolean, default: false, triggers: [{type: agent_text, agent: Interviewer, match: {equals: NEXT}, ui_hidden: true}]}
   drawn: {default: 0}
   topic: {default: none}
 handoffs:
-- {from: Interviewer, to: Architect, condition: "${done} == True"}
-- {from: Interviewer, to: user}
-- {from: Architect, to: Critic, condition: "${drawn} > 1"}
-- {from: Architect, to: Stranger}
-- {from: Architect, to: user, condition: "${topic} > 1"}
-- {from: Architect, to: Interviewer}
-- {from: Critic, to: terminate, scope: pre, condition: "${done}"}
+  decider: judge
+  rules:
+  - {from: Interviewer, to: Architect, condition: "${done} == True"}
+  - {from: Interviewer, to: user}
+  - {from: Architect, to: Critic, condition: "${drawn} > 1"}
+  - {from: Architect, to: Ghost}
+  - {from: Architect, to: user, condition: "${topic} > 1"}
+  - {from: Architect, to: Interviewer}
+  - {from: Critic, to: Interviewer, condition: the plan is bad}
+  - {from: Critic, to: Architect}
+  - {from: Architect, to: terminate, scope: pre, condition: "${drawn}"}
 `
 
 // interview is a server with a worker that handles messages of the workflow of interviews, in a chat.
@@ -50,8 +56,12 @@ type interview struct {
 func newInterview(t *testing.T) *interview {
 	t.Helper()
 	v := &interview{T: t, Server: newServer(t), workflows: t.TempDir()}
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"choices": [{"finish_reason": "stop", "message": {"content": "{\"holds\": false}"}}]}`))
+	}))
+	t.Cleanup(model.Close)
 	require.NoError(t, os.MkdirAll(filepath.Join(v.workflows, "Interviews"), 0o750))
-	require.NoError(t, os.WriteFile(filepath.Join(v.workflows, "Interviews", "oneturn.yaml"), []byte(interviews), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(v.workflows, "Interviews", "oneturn.yaml"), []byte(strings.ReplaceAll(interviews, "MODEL", model.URL)), 0o600))
 	draw := func(ctx context.Context, _ map[string]any) (map[string]any, error) {
 		before, _ := tool.Vars(ctx).Get("drawn")
 		n, ok := before.(json.Number)
@@ -64,11 +74,8 @@ func newInterview(t *testing.T) *interview {
 		}
 		return map[string]any{"status": "success"}, tool.Vars(ctx).Set("drawn", i+1)
 	}
-	judge := func(context.Context, map[string]any) (map[string]any, error) {
-		return map[string]any{"holds": true}, nil
-	}
 	w, err := oneturn.NewWorker(v.Connect(), oneturn.Config{Name: "worker-1", Workflows: v.workflows, Tools: []oneturn.Tool{
-		oneturn.NewTool("draw", draw, oneturn.ToolOptions{Effect: oneturn.Idempotent}), oneturn.NewTool("agent:judge", judge, oneturn.ToolOptions{Effect: oneturn.ReadOnly}),
+		oneturn.NewTool("draw", draw, oneturn.ToolOptions{Effect: oneturn.Idempotent}),
 	}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -61,10 +61,11 @@ type messageReport struct {
 	Handoff  *handoffFact    `json:"handoff"`            // null if none is stored
 	Records  []recordFact    `json:"records"`
 
-	token string // of the message
-	due   string // what follows from it
-	turn  string // key of the turn that it makes, "" if it makes none
-	blobs string // bucket of values that records only refer to
+	token  string // of the message
+	digest string // of the manifests by which it was read
+	due    string // what follows from it
+	turn   string // key of the turn that it makes, "" if it makes none
+	blobs  string // bucket of values that records only refer to
 }
 
 // objectFacts are details of the object that was found in a message.
@@ -150,7 +151,7 @@ func newMessageReport(key subjects.Key, records []idempotency.Record, payload bo
 	text := &records[at]
 	l := &messageReport{
 		Key: key.String(), token: key.Turn, App: shown(key.App), Chat: shown(key.Chat), ID: shown(key.Turn), Seq: text.Seq, Time: text.Time.UTC(),
-		due: text.Meta.Outcome, Records: []recordFact{},
+		due: text.Meta.Outcome, digest: text.Meta.Digest, Records: []recordFact{},
 	}
 	if run, id, ok := subjects.ParseMessageToken(key.Turn); ok {
 		l.Run, l.ID = run, id

@@ -185,6 +185,7 @@ func (l *messageReport) handoffText(w io.Writer) {
 	if h.Message != "" {
 		fmt.Fprintln(w, wrap(clean(h.Message, longestText), 2))
 	}
+	fmt.Fprintln(w, wrap(fmt.Sprintf("turnctl handoff explain %s %s%s explains it", argument(l.Chat), argument(l.ID), placeFlags(l.App, l.Run)), 2))
 }
 
 // handoffLine is the handoff in a line.

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handoff"
+	"github.com/oneturn/oneturn/internal/variables"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A handoff is explained from what is stored: the decision, the answers of the decider, and the context variables. The journal does
+// not have the values that the conditions have seen: the document of the chat has the newest ones, and which record has set each.
+// So a value that no later record has set is the one that was seen, and any other is marked as the value of now. The folder with
+// the rules may have changed as well. The decision that they give now is compared with the stored one.
+
+// explainSettings configure turnctl handoff explain.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type explainSettings struct {
+	config.Turnctl
+
+	Workflows string `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests, which have the rules."`
+	Python    string `flag:"python" help:"Python interpreter that reads the tools of the folder."`
+}
+
+func (a *app) handoffExplain() *cobra.Command {
+	var cfg explainSettings
+	var message events.TurnID // its Turn is the id of the message
+	c := a.command(&cobra.Command{
+		Use:   "explain CHAT MESSAGE",
+		Short: "Explain the handoff of a message",
+		Long: `Explain reads the handoff of a message from the server, without a worker, and tries the rules of the folder
+again: it prints the decision that is stored, each rule in the order tried with its outcome, the context
+variables in the conditions, what the decider was asked and has answered, rules that cannot be used, and the
+fallback of an undecided handoff.
+
+The journal does not store the values that conditions have seen. A variable that no later record has set has
+the value that was seen; any other is marked, and its value is the one of now. If the rules give another
+decision now than the stored one, explain reports that: the stored decision counts.
+
+Exit code: 0 the message has a decision, or needs none; 1 it was not found, is not decided yet, or could not be read; 2 the folder
+cannot be read. The shape of -o json:
+
+  {"app_id", "chat_id", "run_id", "message_id", "agent", "workflow", "state", "meaning",
+   "handoff": {"seq", "time", "to", "rule", "reason", "code", "message", "via", "fallback", "ignored"},
+   "rules": [{"rule", "source", "kind", "pre", "condition", "to", "outcome", "failed", "code", "message", "file", "line"}],
+   "variables": [{"name", "value", "exists", "record", "seen", "as_of"}],
+   "decider": [{"call", "rule", "tool", "outcome", "attempts", "asked", "reply"}],
+   "now": {"to", "rule", "reason", "code"}, "same", "notes": []}`,
+		Example: `  turnctl handoff explain chat-42 message-7
+  turnctl handoff explain chat-42 message-7 --run 3 --workflows workflows -o json`,
+		Args: cli.Arguments(2, 2, "a chat and a message"),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		if message.Chat, message.Turn = args[0], args[1]; message.Chat == "" || message.Turn == "" {
+			return cli.Usagef("handoff explain: chat %q and message %q: neither may be empty", message.Chat, message.Turn)
+		}
+		s, err := a.connect(&cfg.Turnctl)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		e, err := s.explain(ctx, &cfg, message)
+		if err != nil {
+			return err
+		}
+		return a.printOutcome(e.State == messageComplete || e.Handoff != nil, cfg.Format, e, func(w io.Writer) { e.text(w) })
+	})
+	c.Flags().StringVar(&message.App, "app", events.DefaultApp, "tenant of the message")
+	c.Flags().StringVar(&message.Run, "run", "", "run id of the message, if its producer sends one")
+	return c
+}
+
+// explanation is the output of turnctl handoff explain.
+type explanation struct {
+	App      string       `json:"app_id"`
+	Chat     string       `json:"chat_id"`
+	Run      string       `json:"run_id,omitempty"`
+	Message  string       `json:"message_id"`
+	Agent    string       `json:"agent"`
+	Workflow string       `json:"workflow"`
+	State    messageState `json:"state"` // of the message: open, complete
+	Meaning  string       `json:"meaning"`
+
+	Handoff   *handoffFact    `json:"handoff"`             // null if none is stored
+	Rules     []trialFact     `json:"rules"`               // in the order tried
+	Variables []seenFact      `json:"variables,omitempty"` // in the conditions of these rules
+	Decider   []agentCallFact `json:"decider,omitempty"`   // its calls
+	Now       *decisionFact   `json:"now,omitempty"`       // what the rules give now; null if they cannot be tried
+	Same      bool            `json:"same"`                // it is the stored decision
+	Notes     []string        `json:"notes,omitempty"`
+
+	elsewhere []string // variables whose start value is from the environment or a file of the workers
+}
+
+// trialFact is a rule and its outcome.
+type trialFact struct {
+	Rule      int             `json:"rule"`
+	Source    string          `json:"source"`
+	Kind      string          `json:"kind"` // condition, llm or after_work
+	Pre       bool            `json:"pre"`
+	Condition string          `json:"condition,omitempty"`
+	To        string          `json:"to"`
+	Outcome   handoff.Outcome `json:"outcome"`
+	Failed    string          `json:"failed,omitempty"` // the condition that does not hold or cannot be decided
+	Code      string          `json:"code,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	File      string          `json:"file"`
+	Line      int             `json:"line"`
+}
+
+// seenFact is a context variable in a condition.
+type seenFact struct {
+	Name   string          `json:"name"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	Exists bool            `json:"exists"`
+	Record uint64          `json:"record,omitempty"` // that has set it last
+	Seen   bool            `json:"seen"`             // the conditions have seen this value
+	AsOf   string          `json:"as_of"`            // as a sentence
+}
+
+// decisionFact is a decision in short.
+type decisionFact struct {
+	To     *string `json:"to"`
+	Rule   *int    `json:"rule"`
+	Reason string  `json:"reason"`
+	Code   string  `json:"code,omitempty"`
+}
+
+// explain reads the handoff of a message and tries the rules again.
+func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.TurnID) (*explanation, error) {
+	l, err := s.messageReport(ctx, subjects.MessageKey(id.App, id.Chat, id.Run, id.Turn), false)
+	switch {
+	case errors.Is(err, errNoRecord):
+		return nil, fmt.Errorf("no message %.200q in chat %.200q of app %.200q: turnctl ls --messages lists messages; a message with a run id needs --run", id.Turn, id.Chat, id.App)
+	case err != nil:
+		return nil, err
+	}
+	e := &explanation{
+		App: l.App, Chat: l.Chat, Run: l.Run, Message: l.ID, Agent: l.Agent, Workflow: l.Workflow, State: l.State, Meaning: l.Meaning, Handoff: l.Handoff, Rules: []trialFact{},
+	}
+	for _, c := range l.Calls {
+		if c.Rule != nil {
+			e.Decider = append(e.Decider, c)
+		}
+	}
+	if l.Handoff == nil && l.State == messageComplete {
+		e.notef("the message needs no handoff: its workflow had no handoff rules when the message was stored")
+		return e, nil
+	}
+	set, err := e.folder(ctx, cfg)
+	if err != nil || set == nil {
+		return e, err
+	}
+	e.compareManifests(set, l)
+	start := set.StartValues(l.Workflow, &bindings.Chat{App: l.App, ID: l.Chat, Workflow: l.Workflow, User: l.User})
+	state, err := s.contextState(ctx, l.App, l.Chat, start)
+	if err != nil {
+		e.notef("the context variables cannot be read, so the rules are not tried again: %v", err)
+		return e, nil
+	}
+	for _, v := range set.Variables(l.Workflow) {
+		if v.Source.Type == bindings.SourceConfig || v.Source.Type == bindings.SourceFile {
+			e.elsewhere = append(e.elsewhere, v.Name)
+		}
+	}
+	e.tryRules(set.Handoffs(l.Workflow), l, state)
+	return e, nil
+}
+
+func (e *explanation) notef(format string, args ...any) {
+	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
+}
+
+// folder reads the manifests; nil if there are none that have the workflow.
+func (e *explanation) folder(ctx context.Context, cfg *explainSettings) (*bindings.Set, error) {
+	const missing = "so the rules are not shown: name the folder of the workers with --workflows"
+	if _, err := os.Stat(cfg.Workflows); errors.Is(err, os.ErrNotExist) {
+		e.notef("there is no folder %.200q, %s", cfg.Workflows, missing)
+		return nil, nil //nolint:nilnil // what is stored is explained all the same
+	}
+	set, err := inspect(ctx, "handoff explain", cfg.Workflows, cfg.Python, bindings.VariableSources{})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(set.Workflows(), e.Workflow) {
+		e.notef("folder %.200q has no workflow %.80q, %s", cfg.Workflows, e.Workflow, missing)
+		return nil, nil //nolint:nilnil // see above
+	}
+	return set, nil
+}
+
+// compareManifests notes that the folder has other manifests than the worker had that has read the message.
+func (e *explanation) compareManifests(set *bindings.Set, l *messageReport) {
+	if l.digest != "" && l.digest != set.WorkflowDigest(l.Workflow) {
+		e.notef("the manifests of the folder are not those with which the message was read, so its rules may have changed since")
+	}
+}
+
+// tryRules tries the rules again, with the values that are known.
+func (e *explanation) tryRules(rules *handoff.Rules, l *messageReport, state *variables.State) {
+	known := (&bindings.Chat{App: l.App, ID: l.Chat, Workflow: l.Workflow, User: l.User}).Values()
+	own := slices.Sorted(maps.Keys(known))
+	maps.Copy(known, state.Values)
+	content, isText := l.Content.(string)
+	if !isText && l.ContentBlob != "" {
+		e.notef("the content of the message is in a blob, so rules with a trigger are tried with an empty text")
+	}
+	in := handoff.Input{Agent: l.Agent, Content: content, Last: state.Speaker, Variables: known, Answers: e.answers()}
+	if h := l.Handoff; h != nil && h.Reason == string(handoff.ReasonLastSpeaker) && h.To != nil {
+		in.Last = *h.To
+	}
+	trials := rules.Explain(in)
+	var names []string
+	for i := range trials {
+		t := &trials[i]
+		e.Rules = append(e.Rules, trialFact{
+			Rule: t.Rule.Number, Source: t.Source, Kind: string(t.Rule.Kind), Pre: t.Rule.Pre, Condition: t.Rule.Condition(), To: t.Rule.To,
+			Outcome: t.Outcome, Failed: t.Condition, Code: t.Code, Message: t.Message, File: t.Rule.File, Line: t.Rule.Line,
+		})
+		names = append(names, t.Rule.Variables()...)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		f := newSeenFact(name, known, slices.Contains(own, name), l, state)
+		if _, set := state.Written[name]; !set && slices.Contains(e.elsewhere, name) {
+			f.Seen, f.AsOf = false, "the start value as it is here: the workers may have another environment or other files"
+		}
+		e.Variables = append(e.Variables, f)
+	}
+	e.compareDecisions(rules, in)
+}
+
+// answers returns the stored answers of the decider by the numbers of the rules.
+func (e *explanation) answers() map[int]handoff.Answer {
+	answers := map[int]handoff.Answer{}
+	for _, c := range e.Decider {
+		if c.Outcome != "" {
+			answers[*c.Rule] = c.answer()
+		}
+	}
+	return answers
+}
+
+// answer is the answer in the response of the decider.
+func (c *agentCallFact) answer() handoff.Answer {
+	reply, err := events.Decode(c.Reply)
+	if err != nil || c.Outcome != events.StatusOK {
+		return handoff.AnswerFailed
+	}
+	if object, ok := reply.(map[string]any); ok && object["holds"] == nil { // of a model: its text
+		if text, ok := object["content"].(string); ok {
+			return handoff.ReadAnswer(text)
+		}
+	}
+	return handoff.ReadAnswer(reply)
+}
+
+// compareDecisions notes whether the rules give the stored decision.
+func (e *explanation) compareDecisions(rules *handoff.Rules, in handoff.Input) {
+	d, question := rules.Decide(in)
+	if question != nil {
+		e.notef("the decider has not answered for rule %d: without the answer, the rules give no decision", question.Rule)
+		return
+	}
+	e.Now = &decisionFact{Reason: string(d.Reason), Code: d.Code}
+	if d.To != "" {
+		e.Now.To = &d.To
+	}
+	if d.Rule != handoff.NoRule {
+		e.Now.Rule = &d.Rule
+	}
+	h := e.Handoff
+	if h == nil {
+		return
+	}
+	e.Same = equal(h.To, e.Now.To) && equal(h.Rule, e.Now.Rule) && h.Reason == e.Now.Reason && h.Code == e.Now.Code
+	switch {
+	case e.Same:
+	case h.Code == "out_of_order" || h.Code == "unknown_workflow":
+		e.notef("no rule was tried: %s", h.Message)
+	default:
+		e.notef("with the rules of the folder and the values below, the decision would be another one now: the stored decision counts")
+	}
+}
+
+func equal[T comparable](a, b *T) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// newSeenFact returns the value of a variable, and whether the conditions have seen it.
+func newSeenFact(name string, known map[string]any, own bool, l *messageReport, state *variables.State) seenFact {
+	value, exists := known[name]
+	record, set := state.Written[name]
+	f := seenFact{Name: name, Exists: exists, Record: record}
+	if exists {
+		f.Value = jsonValue(value)
+	}
+	switch {
+	case !exists:
+		f.AsOf = "it does not exist: nothing has set it, and the workflow does not declare it; a snapshot of the producer may have had it"
+	case own && !set:
+		f.Seen, f.AsOf = true, "known from the start of the chat"
+	case !set:
+		f.Seen, f.AsOf = true, "the start value of the folder: nothing has set it"
+	case record == 0:
+		f.Seen, f.AsOf = true, "read by a tool"
+	case record == l.Seq:
+		f.Seen, f.AsOf = true, "set by this message"
+	case record < l.Seq:
+		f.Seen, f.AsOf = true, fmt.Sprintf("set by record %d, before this message", record)
+	case l.Handoff != nil && record < l.Handoff.Seq:
+		f.Seen, f.AsOf = true, fmt.Sprintf("set by record %d, before the handoff", record)
+	default:
+		f.AsOf = fmt.Sprintf("of now: record %d has set it since", record)
+	}
+	return f
+}
