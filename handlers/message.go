@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,10 +42,11 @@ type chatMessage struct {
 	snapshot   map[string]any // of the context variables, nil if its event has none or is gone
 	seen       map[string]any // all context variables as the tool of its turn had read them before it was parked, nil otherwise
 	enterprise bool
-	content    any  // the content, nil until it was read: the Text may have a blob
-	object     any  // the structured output, likewise
-	hasRead    bool // the variables that tools read have been read
-	turned     bool // its turn was ended or parked by this message, so nothing is left to find out about it
+	content    any             // the content, nil until it was read: the Text may have a blob
+	object     any             // the structured output, likewise
+	hasRead    bool            // the variables that tools read have been read
+	decided    json.RawMessage // the next speaker, nil until the document of the chat was asked
+	turned     bool            // its turn was ended or parked by this message, so nothing is left to find out about it
 }
 
 // chatMessage handles an agent_message or user_message.

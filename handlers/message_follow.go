@@ -45,6 +45,7 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 	case err != nil:
 		h.warnWithoutVariables(s, err)
 	}
+	s.decided = applied.Handoff
 	s.hit(failpoint.AfterApply)
 	for _, u := range applied.Updates {
 		if err := h.unlessRefused(s, h.reportChange(s, &u)); err != nil {

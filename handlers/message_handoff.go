@@ -26,8 +26,12 @@ func (h *Handlers) handsOff(workflow string) bool { return !h.Bindings().Handoff
 
 // handOff stores the speaker after a message, unless that is stored. It does nothing for a message without a handoff.
 func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
-	if !s.handsOff() {
+	switch {
+	case !s.handsOff():
 		return nil
+	case s.decided != nil: // just now, with what the message changes
+		s.hit(failpoint.AfterDecision)
+		return h.storeHandoff(s, s.decided)
 	}
 	stored, err := h.Journal.Followed(s.m.Held, s.key, events.RecordHandoff)
 	if err != nil || stored {
