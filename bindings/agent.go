@@ -16,6 +16,8 @@ type Agent struct {
 	Model     *model.Model // nil if it has no model, or one that cannot be used
 	// Tool is what an object in its message calls, nil if it has no tool that runs by itself.
 	Tool *Binding
+	// Corrections is how often a model is asked to correct an output of the agent that cannot be used; 0 is never.
+	Corrections int
 	// Visual reports whether frontends display the agent: ui_config.visual_agents names it, or no agent at all.
 	Visual bool
 }
@@ -38,7 +40,17 @@ func (s *Set) Agent(workflow, agent string) (Agent, error) {
 	if a.Model = w.compiled[a.ModelName]; a.Tool != nil {
 		a.Model = a.Tool.Model
 	}
+	a.Corrections = w.corrections[a.Name].Most
 	return a, nil
+}
+
+// Corrector returns the tool of kind agent that corrects the outputs of an agent which cannot be used; nil if they are not
+// corrected.
+func (s *Set) Corrector(workflow, agent string) *Binding {
+	if w := s.find(workflow); w != nil {
+		return w.agentOf("", w.corrections[events.Name(agent)].Tool)
+	}
+	return nil
 }
 
 // automaticTool returns what an object in a message of an agent calls. An agent of MozaiksAI has to be in auto_tool_mode, and then

@@ -76,6 +76,7 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 			b.w.autoMode[a.name] = a.auto
 		}
 	}
+	b.compileCorrections()
 	b.w.imports, b.w.env = requirements(files, d.local)
 	b.w.importers = importers(files)
 	b.checkShims(d.local)

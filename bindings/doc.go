@@ -68,7 +68,7 @@
 //   - mozaiks_*.go: the manifests of MozaiksAI
 //   - context_variables.go, trigger_reader.go: context variables and their triggers; start_values.go: what variables start
 //     with, from the environment, files (variable_files.go) and tools (variable_tools.go)
-//   - handoffs.go: handoff rules, which package handoff compiles, and their decider
+//   - handoffs.go: handoff rules, which package handoff compiles, and their decider; corrections.go: the models that correct outputs
 //   - tool_entry_reader.go: the settings of one tool, all or none of them: tool_address.go (where it is),
 //     http_settings.go (URLs, headers, networks), mcp_servers.go, tool_schemas.go, tool_limits.go, tool_guards.go,
 //     cache_policy.go, program.go (tools that run programs: plans and orchestrations)

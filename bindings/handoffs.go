@@ -100,23 +100,9 @@ func (b *binder) decider() string {
 		if source.decider == nil {
 			continue
 		}
-		written := source.decider.str()
-		at := source.decider.at(source.file)
-		found := b.entriesOf(KindOrchestrate, written)
-		name = ""
-		switch {
-		case written == "":
-			b.errorf(at, "bad_decider", "write decider: the name of a tool of kind agent", "decider must be a name, not %s", source.decider.shown())
-		case len(found) == 0:
-			b.errorf(at, "unknown_tool", thereOr(written, b.stepNames(KindOrchestrate), "define it under tools"), "decider names the unknown agent %s", quoted(written))
-		case found[0].kind != KindAgent:
-			b.errorf(at, "bad_decider", "name a tool of kind agent", "decider names %s, which is of kind %s", quoted(written), found[0].kind)
-		case b.ambiguous(KindOrchestrate, nil, written):
-			b.errorf(at, "ambiguous_tool", "rename one of them, or give the tool an input schema", "decider names %s, which could mean several tools, or one with several models", quoted(written))
-		case b.w.agentOf("", written) == nil:
-			b.errorf(at, "tool_unusable", "correct the tool", "decider names %s, which cannot be used", quoted(written))
-		default:
-			name = written
+		var wrong *bindProblem
+		if name, wrong = b.agentTool("decider", source.decider, source.file); wrong != nil {
+			b.errorf(source.decider.at(source.file), "bad_decider", wrong.fix, "%s", wrong.text)
 		}
 	}
 	return name

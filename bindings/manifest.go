@@ -33,6 +33,7 @@ type manifest struct {
 	triggers     int // of all variables
 	regexes      int // in these
 	handoffs     []handoffSource
+	corrections  []correctionEntry
 	pattern      string          // orchestration_pattern; "" if it is not written
 	conditions   map[string]bool // variables that conditions of handoffs refer to
 	defaults     policy

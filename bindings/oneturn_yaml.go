@@ -41,7 +41,7 @@ func ownKeys(object string) []string {
 	case "handoffs":
 		return []string{"decider", "rules"}
 	case "agent":
-		return []string{"model", "description", "tools"}
+		return []string{"model", "description", "tools", "completion", "corrections"}
 	case "tool":
 		return []string{
 			"name", "kind", "agent", "agents", "model", "schema", "file", "function", "auto",
@@ -156,10 +156,12 @@ func (m *manifest) ownAgents(n *node, file string) {
 		m.strict(m.table(e.node, file, "agent "+e.name, example), file, "agent")
 		entry := agentEntry{name: e.name, auto: true, at: at}
 		m.ownAllowed(e.node.get("tools"), file, &entry)
-		if i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == e.name }); i >= 0 {
-			m.agents[i] = entry
-		} else {
+		m.ownCorrections(e.name, e.node, file)
+		switch i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == e.name }); {
+		case i < 0:
 			m.agents = append(m.agents, entry)
+		case !onlyCorrects(e.node):
+			m.agents[i] = entry
 		}
 		mdl := e.node.get("model")
 		switch {

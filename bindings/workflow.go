@@ -44,7 +44,8 @@ type workflow struct {
 	compatEvents  bool                    // compat.events
 	presentations map[string]presentation // by tool, of those with a component
 
-	handoffs     *handoff.Rules // nil without any
+	handoffs     *handoff.Rules         // nil without any
+	corrections  map[string]Corrections // by agent, of those whose outputs are corrected
 	variables    []Variable
 	start        map[string]any // their start values
 	runtime      []string       // the names of those whose value a chat gives

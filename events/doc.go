@@ -17,7 +17,8 @@
 //     records, effects of tools, error codes
 //   - turn.go, retry.go, answer.go, resume.go, expire.go: the inbound messages; envelope.go opens one, decode_turn.go and
 //     field_reader.go read its fields, unreadable_event.go finds the sender of one that cannot be read
-//   - message.go, decode_message.go: messages of agents and users, and the events that follow from them
+//   - message.go, decode_message.go: messages of agents and users, and the events that follow from them; correction.go, usage.go: what a
+//     model was asked to correct, and its cost
 //   - question.go, answer_result.go, program.go, unstored_events.go: questions and surfaces, the results of answers, the steps
 //     of programs, events that are not stored; schema.go has the JSON Schema of each
 //   - ids.go, question_id.go, step_id.go, normalize_name.go: ids of calls, questions and steps, and the form in which names are compared

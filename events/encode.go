@@ -166,6 +166,10 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 	w.str("workflow_name", e.WorkflowName)
 	w.optional("user_id", e.UserID)
 	w.optional("correction_of", e.CorrectionOf)
+	if e.Correcting {
+		w.boolean("correcting", true)
+	}
+	w.usage(e.Usage)
 	w.retryOf(e.ResumeOf, e.Rerun)
 	w.optional("effect", string(e.Effect))
 	if e.Secret {
@@ -237,6 +241,10 @@ func (w *writer) toolResponse(kind string, e *ToolResponse) {
 	}
 	w.optional("artifact_id", e.ArtifactID)
 	w.optional("skill_id", e.SkillID)
+	if e.Correcting {
+		w.boolean("correcting", true)
+	}
+	w.usage(e.Usage)
 	w.close()
 }
 

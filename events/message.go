@@ -78,8 +78,9 @@ type Text struct {
 	Repairs          []string     `json:"repairs,omitempty"`              // what was repaired in it
 	Around           []string     `json:"around,omitempty"`               // what stood around it
 	Warnings         []string     `json:"warnings,omitempty"`
-	Unread           *Rejection   `json:"unread,omitempty"`  // why no object was found, or of an agent without a tool why it does not fit the model
-	Changes          []TextChange `json:"changes,omitempty"` // what the triggers of the agent's texts may change
+	Unread           *Rejection   `json:"unread,omitempty"`      // why no object was found, or of an agent without a tool why it does not fit the model
+	Corrections      int          `json:"corrections,omitempty"` // how often a model is asked to correct the output if it cannot be used
+	Changes          []TextChange `json:"changes,omitempty"`     // what the triggers of the agent's texts may change
 }
 
 // TextChange is a step of a trigger whose text matches: it sets a variable if that has the value From, or whatever value it has
@@ -121,7 +122,8 @@ type StructuredOutput struct {
 	Success      bool   `json:"success"`
 	Content      string `json:"content,omitempty"` // of a failure, for people
 	Code         Code   `json:"code,omitempty"`
-	Payload      any    `json:"payload"` // the object or a [Blob]; of a failure a [ValidationFailure]
+	Payload      any    `json:"payload"`         // the object or a [Blob]; of a failure a [ValidationFailure]
+	Usage        *Usage `json:"usage,omitempty"` // of the corrections that were made
 }
 
 // Handoff is the event `chat.handoff`: the speaker after a message. To is nil if the rules give no one, see reason.

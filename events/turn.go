@@ -89,11 +89,13 @@ type ToolCall struct {
 	WorkflowName     string          `json:"workflow_name"`
 	UserID           string          `json:"user_id,omitempty"`
 	CorrectionOf     string          `json:"correction_of,omitempty"`
-	ResumeOf         string          `json:"resume_of,omitempty"` // of the claim of a retry: turn key of the turn that it retries
-	Rerun            []string        `json:"rerun,omitempty"`     // likewise: calls that run again although their effect may have happened
-	Effect           Effect          `json:"effect,omitempty"`    // of a step of a program: effect of its tool when it was called
-	Secret           bool            `json:"secret,omitempty"`    // the answer is: show no echo of it
-	Answer           *AnswerTo       `json:"answer,omitempty"`    // of a question: how to answer it
+	Correcting       bool            `json:"correcting,omitempty"` // of a rejected turn: so has its response
+	Usage            *Usage          `json:"usage,omitempty"`      // of the claim of a correction, likewise
+	ResumeOf         string          `json:"resume_of,omitempty"`  // of the claim of a retry: turn key of the turn that it retries
+	Rerun            []string        `json:"rerun,omitempty"`      // likewise: calls that run again although their effect may have happened
+	Effect           Effect          `json:"effect,omitempty"`     // of a step of a program: effect of its tool when it was called
+	Secret           bool            `json:"secret,omitempty"`     // the answer is: show no echo of it
+	Answer           *AnswerTo       `json:"answer,omitempty"`     // of a question: how to answer it
 	Rejected         bool            `json:"rejected,omitempty"`
 	Code             Code            `json:"code,omitempty"` // why it was rejected
 	Rejection        *Rejection      `json:"rejection,omitempty"`
@@ -171,6 +173,10 @@ type ToolResponse struct {
 	EffectState EffectState `json:"effect_state,omitempty"`
 	ArtifactID  string      `json:"artifact_id,omitempty"` // that the result of a step names
 	SkillID     string      `json:"skill_id,omitempty"`    // likewise
+	// Correcting is set if the agent's output could not be used and a model is asked to correct it: another turn follows, whose
+	// correction_of is this one.
+	Correcting bool   `json:"correcting,omitempty"`
+	Usage      *Usage `json:"usage,omitempty"` // of a correction: of all corrections of the message so far
 }
 
 // FailureCode returns the code of a response without success, "" for one with success. A tool that has returned, and whose result

@@ -29,7 +29,7 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 	e := events.ToolCall{
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
-		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf, Usage: t.usage,
 		Program: t.Program, Step: t.Step, Depth: t.Depth,
 	}
 	if t.Step == "" {
@@ -46,7 +46,7 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 		}
 	}
 	if t.reject != nil {
-		e.Rejected, e.Code = true, t.reject.code
+		e.Rejected, e.Code, e.Correcting = true, t.reject.code, t.reject.correcting
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
 		e.Payload.ToolArgs = map[string]any{}
 	} else {
@@ -68,7 +68,7 @@ func (t *turn) response() events.ToolResponse {
 		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: int(t.attempts), DurationMS: t.ran.Milliseconds(),
-		Program: t.Program, Step: t.Step, Depth: t.Depth,
+		Program: t.Program, Step: t.Step, Depth: t.Depth, Usage: t.usage,
 	}
 }
 

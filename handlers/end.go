@@ -192,7 +192,7 @@ func (h *Handlers) endWithCode(t *turn, d idempotency.Decision, code events.Code
 		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
 		h.logThrottled(t.m, slog.LevelError, "a journal record cannot be read; the turn ends as state_corrupt", "", "key", t.Key.String())
 	case stored != nil:
-		r.Content, r.Payload = stored.content, stored.payload
+		r.Content, r.Payload, r.Correcting = stored.content, stored.payload, stored.correctsAs(code)
 	default:
 		r.Content = "The turn was not run: " + string(code) + "."
 	}
@@ -234,11 +234,11 @@ func fromClaim(r *events.ToolResponse, claim *idempotency.Record) *rejection {
 	if err != nil {
 		return nil
 	}
-	r.ToolName, r.Agent, r.WorkflowName = call.ToolName, call.Agent, call.WorkflowName
+	r.ToolName, r.Agent, r.WorkflowName, r.Usage = call.ToolName, call.Agent, call.WorkflowName, call.Usage
 	if call.Rejection == nil {
 		return nil
 	}
-	return &rejection{code: call.Code, content: call.Rejection.Content, payload: call.Rejection.Payload}
+	return &rejection{code: call.Code, content: call.Rejection.Content, payload: call.Rejection.Payload, correcting: call.Correcting}
 }
 
 // rejection is why a turn ends before its tool. It is stored in the claim, so that every worker that finishes the turn
@@ -248,7 +248,12 @@ type rejection struct {
 	content string
 	payload any
 	refusal string // of a program: the reason in metrics
+
+	correcting bool // a model is asked to correct the output
 }
+
+// correctsAs reports whether a turn that ends with a code because of the rejection is corrected.
+func (r *rejection) correctsAs(code events.Code) bool { return r.correcting && r.code == code }
 
 func reject(code events.Code, err error) *rejection {
 	text := err.Error()
@@ -300,9 +305,10 @@ func invalid(violations []model.Violation, feedback string) map[string]any {
 }
 
 // rejectSilently acknowledges the message of a rejected turn whose workflow sends no response to failures
-// (`compat: {silent: true}`). A turn that was claimed before gets its response all the same.
+// (`compat: {silent: true}`). A turn that was claimed before gets its response all the same, and so does one that is corrected, or
+// is a correction.
 func (h *Handlers) rejectSilently(t *turn) (inbound.Disposition, bool) {
-	if t.reject == nil || t.Binding == nil || !t.Binding.CompatSilent {
+	if t.reject == nil || t.Binding == nil || !t.Binding.CompatSilent || t.reject.correcting || t.origin != nil && t.CorrectionOf != "" {
 		return inbound.Disposition{}, false
 	}
 	claimed, err := h.claimedBefore(t)

@@ -31,17 +31,13 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 	case !errors.Is(err, idempotency.ErrNotFound):
 		return "", err
 	}
-	event := &events.StructuredOutputReady{
-		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.MessageID},
-		Workflow: s.WorkflowName, Agent: s.Agent, UserID: s.UserID, TurnSequence: s.TurnSequence,
-	}
-	t := &turn{Turn: turnOn(s.m, event, key, s.MessageID+"#"+id), m: s.m}
+	t := agentCall(s, id)
 	content, _ := s.content.(string)
 	data := q.Data(&handoff.Input{Agent: s.Agent, Content: content})
 	if t.Binding = h.Bindings().Decider(s.WorkflowName); t.Binding == nil { // the manifests have changed just now
 		return handoff.AnswerFailed, nil
 	}
-	if err := h.storeDeciderCall(ctx, t, s, data); err != nil {
+	if err := h.storeAgentCall(ctx, t, s, data); err != nil {
 		return "", err
 	}
 	out := h.putToDecider(ctx, t, data)
@@ -51,8 +47,17 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 	return h.storeAnswerOf(t, s, &out)
 }
 
-// storeDeciderCall stores the call of the decider, before it is asked.
-func (h *Handlers) storeDeciderCall(ctx context.Context, t *turn, s *chatMessage, data map[string]any) error {
+// agentCall is the call of an agent about a message: a decider, or a model that corrects its output.
+func agentCall(s *chatMessage, id string) *turn {
+	event := &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.MessageID},
+		Workflow: s.WorkflowName, Agent: s.Agent, UserID: s.UserID, TurnSequence: s.TurnSequence,
+	}
+	return &turn{Turn: turnOn(s.m, event, s.key.WithCall(id), s.MessageID+"#"+id), m: s.m}
+}
+
+// storeAgentCall stores the call of an agent, before it is asked.
+func (h *Handlers) storeAgentCall(ctx context.Context, t *turn, s *chatMessage, data map[string]any) error {
 	canonical, err := events.Canonicalize(data, 0)
 	if err != nil {
 		return err
@@ -77,17 +82,22 @@ func (h *Handlers) storeDeciderCall(ctx context.Context, t *turn, s *chatMessage
 // putToDecider asks the decider once; its tool has its limits and retries.
 func (h *Handlers) putToDecider(ctx context.Context, t *turn, data map[string]any) engine.Outcome {
 	text, err := events.AppendJSON(nil, data)
-	if err == nil {
-		err = h.findTool(t)
-	}
 	if err != nil {
-		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeUnknownTool, Op: "hand off", Msg: events.LogText(err), Err: err})
+		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeBadArgs, Op: "hand off", Msg: events.LogText(err), Err: err})
 	}
 	request := planner.Request{
 		Prompt: tools.Prompt{
 			System: handoff.DeciderInstructions, Messages: []tools.Message{{Role: "user", Content: string(text)}}, Schema: events.JSONOf(handoff.DeciderSchema()),
 		},
 		Round: 1, Data: data,
+	}
+	return h.promptAgent(ctx, t, &request)
+}
+
+// promptAgent asks an agent once.
+func (h *Handlers) promptAgent(ctx context.Context, t *turn, request *planner.Request) engine.Outcome {
+	if err := h.findTool(t); err != nil {
+		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeUnknownTool, Op: "prompt", Msg: events.LogText(err), Err: err})
 	}
 	call := run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
 	call.Epoch, call.Effect, call.Depth, call.Trace = 1, string(bindings.EffectNone), t.Depth, t.traceparent()
@@ -104,14 +114,14 @@ func (h *Handlers) storeAnswerOf(t *turn, s *chatMessage, out *engine.Outcome) (
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	r.Status, r.Success, r.Content, r.Code, r.Payload = out.Status, out.Success, out.Content, out.Code, out.Payload
-	stored, err := h.storeDeciderResponse(t, s, &r)
+	stored, err := h.storeAgentResponse(t, s, &r)
 	if errors.Is(err, idempotency.ErrRefused) { // else it would be asked again with each delivery
 		if answer := answerOf(&r); answer == handoff.AnswerFailed {
 			failTooLarge(&r)
 		} else {
 			r.Content, r.Payload = events.Clip(r.Content), map[string]any{"holds": answer == handoff.AnswerYes}
 		}
-		stored, err = h.storeDeciderResponse(t, s, &r)
+		stored, err = h.storeAgentResponse(t, s, &r)
 	}
 	if err != nil {
 		return "", err
@@ -119,7 +129,8 @@ func (h *Handlers) storeAnswerOf(t *turn, s *chatMessage, out *engine.Outcome) (
 	return answerIn(&stored), nil
 }
 
-func (h *Handlers) storeDeciderResponse(t *turn, s *chatMessage, r *events.ToolResponse) (idempotency.Record, error) {
+// storeAgentResponse stores the reply of an agent, and returns the record that counts.
+func (h *Handlers) storeAgentResponse(t *turn, s *chatMessage, r *events.ToolResponse) (idempotency.Record, error) {
 	event, err := h.appendResponse(nil, r)
 	if err != nil {
 		return idempotency.Record{}, err

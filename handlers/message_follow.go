@@ -54,23 +54,13 @@ func (h *Handlers) follow(ctx context.Context, s *chatMessage) inbound.Dispositi
 		s.hit(failpoint.AfterUpdate)
 	}
 	if s.Turn == "" && s.Model != "" && (s.StructuredOutput != nil || s.Unread != nil) {
-		if err := h.unlessRefused(s, h.storeOutput(s)); err != nil {
+		if err := h.unlessRefused(s, h.storeOutput(ctx, s)); err != nil {
 			return h.redeliver(s.m, "a structured output could not be stored", err)
 		}
 	}
 	if s.Turn != "" {
 		t, d := h.runTurnOf(ctx, s)
-		if d.Do != inbound.Ack || s.turned || s.m.deferred {
-			return d
-		}
-		switch ended, err := h.turnIsOver(s, t); {
-		case err != nil:
-			return h.redeliver(s.m, "the turn of a message cannot be read", err)
-		case !ended && t.claimedBy(s):
-			return d // the worker that ends it hands off
-		case !ended:
-			return h.awaitTurn(s, t)
-		}
+		return h.afterTurn(s, t, d)
 	}
 	if err := h.handOff(ctx, s); err != nil {
 		return h.redeliver(s.m, "the next speaker could not be stored", err)
@@ -145,14 +135,26 @@ func (s *chatMessage) handsOff() bool {
 }
 
 // storeOutput stores the structured output of an agent whose output calls no tool.
-func (h *Handlers) storeOutput(s *chatMessage) error {
+func (h *Handlers) storeOutput(ctx context.Context, s *chatMessage) error {
 	e := events.StructuredOutput{
 		ID: s.MessageID, AppID: s.AppID, ChatID: s.ChatID, RunID: s.RunID, MessageID: s.MessageID, TurnSequence: s.TurnSequence,
 		Agent: s.Agent, WorkflowName: s.WorkflowName, Model: s.Model, Status: events.StatusOK, Success: true, Payload: s.StructuredOutput,
 	}
-	if s.Unread != nil {
+	unread := s.Unread
+	if unread != nil && s.Corrections > 0 {
+		c, err := h.correctOutput(ctx, s)
+		if err != nil {
+			return err
+		}
+		if e.Usage, unread = c.cost(), c.failed.stored(); unread == nil {
+			if e.Payload, err = h.shrinkValue(ctx, s, events.KindStructuredOutput, c.StructuredOutput); err != nil {
+				return err
+			}
+		}
+	}
+	if unread != nil {
 		e.Status, e.Success, e.Code = events.StatusError, false, events.CodeValidationFailed
-		e.Content, e.Payload = s.Unread.Content, s.Unread.Payload
+		e.Content, e.Payload = unread.Content, unread.Payload
 	}
 	event, err := events.Encode(events.KindStructuredOutput, &e, h.Now())
 	if err != nil {

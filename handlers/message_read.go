@@ -32,6 +32,7 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 	}
 	t.Model = agent.ModelName
 	found, err := extract(e, agent)
+	t.Corrections = correctionsOf(agent, e, err)
 	var unread *agentjson.Error
 	switch {
 	case err == nil:
@@ -41,13 +42,10 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 			t.Turn, t.Content = e.Turn, introduction(e.Agent, found.Object)
 			return t, found.Object // its turn is checked like any other
 		}
-		if _, _, violations := agent.Model.Conform(found.Object); len(violations) > 0 {
-			t.Unread = &events.Rejection{
-				Content: misfit(e.Agent, t.Model, violations), Payload: invalid(violations, model.Feedback(t.Model, violations)),
-			}
-		}
+		t.Unread = misfits(e.Agent, agent, found.Object)
 		return t, found.Object
 	case errors.As(err, &unread) && unread.Code == agentjson.NoJSON && len(t.Changes) > 0: // a token, such as NEXT
+		t.Corrections = 0
 		return t, nil
 	}
 	t.Unread = unreadable(e, agent, err)
@@ -82,6 +80,15 @@ func checkExtent(object map[string]any) error {
 		return &agentjson.Error{Code: agentjson.TooMany, Message: fmt.Sprintf("more than %d values: send less data", events.MaxDataNodes)}
 	}
 	return nil
+}
+
+// misfits is the failure of an object that does not fit the model of its agent, nil if it does.
+func misfits(name string, agent *bindings.Agent, object map[string]any) *events.Rejection {
+	_, _, violations := agent.Model.Conform(object)
+	if len(violations) == 0 {
+		return nil
+	}
+	return &events.Rejection{Content: misfit(name, agent.ModelName, violations), Payload: invalid(violations, model.Feedback(agent.ModelName, violations))}
 }
 
 // introduction is the text that frontends display in place of the JSON of an agent whose output calls a tool.

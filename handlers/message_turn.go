@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -19,35 +20,60 @@ import (
 
 // runTurnOf runs the turn that a message makes.
 func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inbound.Disposition) {
-	event := &events.StructuredOutputReady{
-		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: s.Turn},
-		Workflow: s.WorkflowName, Agent: s.Agent, Model: s.Model, AutoToolMode: true, UserID: s.UserID, Enterprise: s.enterprise,
-		TurnSequence: s.TurnSequence, ContextVariables: s.snapshot,
-	}
-	data := h.outputOf
+	read := h.outputOf
+	var reject *rejection
 	if s.Unread != nil {
-		data = h.contentOf
+		read = h.contentOf
+		reject = &rejection{code: events.CodeValidationFailed, content: s.Unread.Content, payload: s.Unread.Payload}
 	}
-	var gone, err error
-	if event.Data, err = data(ctx, s); err != nil {
-		if gone = err; !store.Decided(err) {
-			return nil, h.redeliver(s.m, "the structured output of a message cannot be read", err)
-		}
+	data, gone := read(ctx, s)
+	if gone != nil && !store.Decided(gone) {
+		return nil, h.redeliver(s.m, "the structured output of a message cannot be read", gone)
 	}
-	t := newTurn(s.m, event)
-	t.origin = s
-	t.Depth = inbound.Depth(s.m.Header)
-	t.setData(events.CanonicalData(event, len(s.m.Data)))
-	if s.Unread != nil {
-		t.Binding, _ = resolve(h.Bindings(), t) // for CompatSilent and the labels of metrics
-		t.reject = &rejection{code: events.CodeValidationFailed, content: s.Unread.Content, payload: s.Unread.Payload}
-	}
-	if gone != nil {
+	t := h.newTurnOf(s, s.Turn, data, reject)
+	if t.corrects = s.Corrections > 0; gone != nil {
 		if err := h.withoutOutput(s, t, gone); err != nil {
 			return nil, h.redeliver(s.m, "the claim of a turn cannot be read", err)
 		}
 	}
 	return t, h.admit(ctx, t)
+}
+
+// newTurnOf returns a turn that a message makes, which is rejected if its output cannot be read.
+func (h *Handlers) newTurnOf(s *chatMessage, turn string, data any, reject *rejection) *turn {
+	event := &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: s.AppID, Chat: s.ChatID, Run: s.RunID, Turn: turn},
+		Workflow: s.WorkflowName, Agent: s.Agent, Model: s.Model, AutoToolMode: true, UserID: s.UserID, Enterprise: s.enterprise,
+		TurnSequence: s.TurnSequence, ContextVariables: s.snapshot, Data: data,
+	}
+	t := newTurn(s.m, event)
+	t.origin = s
+	t.Depth = inbound.Depth(s.m.Header)
+	t.setData(events.CanonicalData(event, len(s.m.Data)))
+	if reject != nil {
+		t.Binding, _ = resolve(h.Bindings(), t) // for CompatSilent and the labels of metrics
+		t.reject = reject
+	}
+	return t
+}
+
+// afterTurn does what follows from a turn of a message, unless the worker that ends it does.
+func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inbound.Disposition {
+	if d.Do != inbound.Ack || s.turned || s.m.deferred {
+		return d
+	}
+	switch end, over, err := h.endOfTurn(s, t); {
+	case err != nil:
+		return h.redeliver(s.m, "the turn of a message cannot be read", err)
+	case !over && t.claimedBy(s):
+		return d // the worker that ends it hands off
+	case !over:
+		return h.awaitTurn(s, t)
+	case end == nil:
+		return h.turnEnded(s, t.Key, t.claimed, nil)
+	default:
+		return h.turnEnded(s, t.Key, t.claimed, query.Response(end))
+	}
 }
 
 // outputOf returns the object of a message, out of its blob if it is in one.
@@ -72,16 +98,18 @@ func (h *Handlers) valueOf(ctx context.Context, s *chatMessage, value *any, kind
 	return *value, err
 }
 
-// turnIsOver reports whether the turn of a message has ended, or will never run: it was not claimed, or other data was.
-func (h *Handlers) turnIsOver(s *chatMessage, t *turn) (bool, error) {
+// endOfTurn returns the response of a turn of a message, nil if it has none. Over reports whether the turn has ended, or will never
+// run: it was not claimed, or other data was.
+func (h *Handlers) endOfTurn(s *chatMessage, t *turn) (end *idempotency.Record, over bool, err error) {
 	claims, err := h.Journal.Claims(s.m.Held, t.Key)
 	if err != nil {
-		return false, fmt.Errorf("read the claim of the turn: %w", err)
+		return nil, false, fmt.Errorf("read the claim of the turn: %w", err)
 	}
 	if t.claimed = claims[0]; t.claimed == nil || !t.mayBeClaimOf(t.claimed) {
-		return true, nil
+		return nil, true, nil
 	}
-	return h.Journal.Ended(s.m.Held, t.Key)
+	end, err = h.Journal.ResponseOf(s.m.Held, t.Key)
+	return end, end != nil, err
 }
 
 // claimedBy reports whether the claim of a turn names a message.
@@ -110,32 +138,60 @@ func (h *Handlers) awaitTurn(s *chatMessage, t *turn) inbound.Disposition {
 	return inbound.Acked()
 }
 
-// complete hands off after a turn that a message has made, once its response is stored. It does nothing for a turn that no message
-// has made, and for a message that needs no handoff. The decider may take its time, so it is asked for as long as the tools of the
-// worker may run.
-func (h *Handlers) complete(m *message, t *turn, turn subjects.Key, claim *idempotency.Record) error {
+// complete does what follows from the end of a turn that a message has made, once its response is stored. It does nothing for a turn
+// that no message has made. The agents that it asks may take their time, for as long as the tools of the worker may run. Response returns
+// the response, nil if it cannot be read.
+func (h *Handlers) complete(m *message, t *turn, turn subjects.Key, claim *idempotency.Record, response func() *events.ToolResponse) inbound.Disposition {
 	var s *chatMessage
 	switch {
 	case t != nil && t.origin != nil:
 		s = t.origin
 	case messageOf(claim) == "":
-		return nil
+		return inbound.Acked()
 	default:
 		key := turn.OfTurn()
 		key.Turn = claim.Meta.Message
 		var err error
-		if s, err = h.storedMessage(m, key); s == nil {
-			return err
+		switch s, err = h.storedMessage(m, key); {
+		case err != nil:
+			return h.redeliver(m, notHandedOff, err)
+		case s == nil:
+			return inbound.Acked()
 		}
 		if t != nil { // a parked run has kept what the event of the message had
 			s.snapshot, s.seen = t.ContextVariables, t.Vars
 		}
 	}
-	if err := h.handOff(m.tools, s); err != nil {
-		return err
+	return h.turnEnded(s, turn, claim, response())
+}
+
+// turnEnded has the output of a turn corrected that has failed, or hands off.
+func (h *Handlers) turnEnded(s *chatMessage, turn subjects.Key, claim *idempotency.Record, r *events.ToolResponse) inbound.Disposition {
+	if n, ok := s.correctionOf(turnOf(r)); ok && r.Correcting && n < s.Corrections {
+		if claim == nil { // of another delivery perhaps, or of the event of a producer
+			claims, err := h.Journal.Claims(s.m.Held, turn)
+			if err != nil {
+				return h.redeliver(s.m, "the claim of a turn cannot be read", err)
+			}
+			claim = claims[0]
+		}
+		if messageOf(claim) == s.key.Turn {
+			return h.correct(s, n+1, r)
+		}
+	}
+	if err := h.handOff(s.m.tools, s); err != nil {
+		return h.redeliver(s.m, notHandedOff, err)
 	}
 	s.turned = true
-	return nil
+	return inbound.Acked()
+}
+
+// turnOf returns the key of the turn of a response, "" if it cannot be read.
+func turnOf(r *events.ToolResponse) string {
+	if r == nil {
+		return ""
+	}
+	return r.Turn
 }
 
 // storedMessage reads a message by its key, nil if it has expired, or if nothing can be made of it, now or later.

@@ -112,7 +112,7 @@ func turnOfClaim(m *message, e *events.Resume, held *idempotency.Turn, own *turn
 		event.Agent, event.UserID, event.TurnSequence = call.Agent, call.UserID, call.TurnSequence
 	}
 	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m, origin: origin}
-	t.Depth = call.Depth
+	t.Depth, t.usage = call.Depth, call.Usage
 	if reused {
 		t.CallID = events.QualifiedCallID(event.Turn, key.Turn)
 	}
@@ -277,9 +277,7 @@ func (h *Handlers) ackMerged(ctx context.Context, m *message, d idempotency.Deci
 		return h.redeliver(m, notMerged, err)
 	}
 	if d.End != nil && d.Turn != nil {
-		if err := h.complete(m, nil, d.Turn.Key, d.Turn.Claim); err != nil {
-			return h.redeliver(m, notHandedOff, err)
-		}
+		return h.complete(m, nil, d.Turn.Key, d.Turn.Claim, func() *events.ToolResponse { return query.Response(d.End) })
 	}
 	return inbound.Acked()
 }
@@ -306,8 +304,8 @@ func (h *Handlers) mergeAndAck(ctx, tools context.Context, t *turn, end *idempot
 	if end == nil {
 		return inbound.Acked()
 	}
-	if err := h.complete(t.m, t, t.Key, t.claimed); err != nil {
-		return h.redeliverTurn(t, notHandedOff, err)
+	if d := h.complete(t.m, t, t.Key, t.claimed, func() *events.ToolResponse { return query.Response(end) }); d.Do != inbound.Ack {
+		return d
 	}
 	h.Journal.NoteEnded(t.ref, h.Now())
 	return inbound.Acked()

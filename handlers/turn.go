@@ -65,6 +65,8 @@ type turn struct {
 	ended     *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
 	program   *programTurn        // what is known of it if its tool runs programs, see [turn.programState]; nil if nothing is
 	retry     *retryPlan          // of a retry: what it runs and what it keeps, nil until the turn that it retries was read
+	usage     *events.Usage       // of the corrections of its message, if it is one
+	corrects  bool                // a model may be asked to correct its output
 	origin    *chatMessage        // the message that has made it, if this worker handles that message; nil otherwise
 	reads     bool                // it has a place in the budget of retries
 	undecided error               // why it is not known whether the turn may run
@@ -132,6 +134,9 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 				return d
 			} // else it ends here, as no_binding
 		}
+	}
+	if t.reject != nil {
+		t.reject.correcting = t.corrects && t.reject.code == events.CodeValidationFailed
 	}
 	if d, silent := h.rejectSilently(t); silent {
 		return d
@@ -391,8 +396,8 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 		t.Hit(failpoint.AfterMerge)
 	}
-	if err := h.complete(t.m, t, t.Key, t.claimed); err != nil {
-		return h.redeliverTurn(t, notHandedOff, err)
+	if d := h.complete(t.m, t, t.Key, t.claimed, func() *events.ToolResponse { return r }); d.Do != inbound.Ack {
+		return d
 	}
 	// 9. Acknowledge: the record is stored.
 	h.Journal.NoteEnded(t.ref, h.Now())

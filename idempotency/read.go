@@ -175,8 +175,13 @@ func (j *Journal) Leases(ctx context.Context, keys ...subjects.Key) ([]Lease, er
 
 // Ended reports whether a turn has its response, as the leader knows it.
 func (j *Journal) Ended(ctx context.Context, key subjects.Key) (bool, error) {
-	response, err := j.currentRecord(ctx, key, key.Public(events.RecordResponse))
+	response, err := j.ResponseOf(ctx, key)
 	return response != nil, err
+}
+
+// ResponseOf returns the response of a turn, as the leader knows it; nil if it has not ended.
+func (j *Journal) ResponseOf(ctx context.Context, key subjects.Key) (*Record, error) {
+	return j.currentRecord(ctx, key, key.Public(events.RecordResponse))
 }
 
 // AnswerStored reports whether the answer to a question was stored by an earlier delivery of a message, as the leader knows

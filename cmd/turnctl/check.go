@@ -61,6 +61,7 @@ cannot be read. The shape of -o json:
                                                          "from", "to", "means"}]}],
                   "handoffs": [{"rule", "from": [], "to", "kind", "pre", "condition", "text", "file",
                                 "line"}], "decider",
+                  "corrections": [{"agent", "completion", "corrections"}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
                                    "fix"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],

@@ -37,6 +37,7 @@ type workflowReport struct {
 	Variables      []variableReport      `json:"variables"` // context variables, in the order of the manifest
 	Handoffs       []handoffReport       `json:"handoffs"`
 	Decider        string                `json:"decider,omitempty"` // tool that answers conditions of handoffs for a model
+	Corrections    []correctionsReport   `json:"corrections"`       // of outputs of agents that cannot be used
 	Diagnostics    []bindings.Diagnostic `json:"diagnostics"`
 	MissingModules []string              `json:"missing_modules"` // the interpreter cannot find them
 	MissingEnv     []string              `json:"missing_env"`     // read by a tool, set nowhere
@@ -89,7 +90,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		w := workflowReport{
 			Name: name, Dir: set.Dir(name), Digest: set.WorkflowDigest(name),
 			Bindings: []bindingReport{}, Variables: reportVariables(set, name), Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
-			Handoffs: reportHandoffs(set, name), Decider: set.Handoffs(name).Decider(),
+			Handoffs: reportHandoffs(set, name), Decider: set.Handoffs(name).Decider(), Corrections: reportCorrections(set, name),
 		}
 		w.MissingEnv, w.HiddenEnv = []string{}, []string{}
 		r.Workflows = append(r.Workflows, w)

@@ -36,6 +36,7 @@ func (r *report) text(w io.Writer) {
 		bindingsText(w, wf.Bindings)
 		variablesText(w, wf.Variables)
 		handoffsText(w, wf.Handoffs, wf.Decider)
+		correctionsText(w, wf.Corrections)
 		r.diagnosticsText(w, wf.Diagnostics)
 		fmt.Fprintln(w)
 	}

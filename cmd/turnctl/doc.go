@@ -31,7 +31,7 @@
 //
 //   - Start: main.go (app, the command tree, exit codes), connect.go (the connection to a server, its journal).
 //   - Output: output.go (JSON or text, ids and texts from outside, times, sizes), table.go (tables that fit the width).
-//   - Folders of workflows: check.go with check_report.go (the checks), check_text.go, check_program.go (tools that run programs), check_variables.go (context variables), check_handoffs.go (handoff rules), check_env.go (variables of tools and
+//   - Folders of workflows: check.go with check_report.go (the checks), check_text.go, check_program.go (tools that run programs), check_variables.go (context variables), check_handoffs.go (handoff rules), check_corrections.go (corrections of outputs), check_env.go (variables of tools and
 //     .env files), check_module_names.go (files named like Python modules) and check_explain.go (--explain). tools.go
 //     (tools ls) with tools_row.go (one tool as it is listed), tools_location.go (where its code is), tools_schema.go
 //     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.

@@ -52,3 +52,22 @@ handoffs:
 	require.Contains(t, stdout, `"text": "when Interviewer has spoken and the decider confirms \"the user gives up\", the chat ends"`)
 	require.Contains(t, stdout, `"kind": "llm"`)
 }
+
+func TestCheckPrintsWhoseOutputsAreCorrected(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{"W/oneturn.yaml": `
+agents: {Architect: {model: Plan, completion: editor, corrections: 2}}
+models: {Plan: {type: object}}
+tools:
+- {name: "agent:editor", auto: false, completion: {url: "https://llm.example.com/v1/chat/completions", model: small}}
+`})
+	code, stdout, stderr := atTerminal(t, "", "check", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, `
+  corrections of outputs that cannot be used
+      Architect: editor is asked, up to 2 times
+`)
+	code, stdout, stderr = atTerminal(t, "", "check", dir, "-o", "json")
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, `"corrections": 2`)
+}

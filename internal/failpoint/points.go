@@ -41,16 +41,19 @@ const (
 // Points of a message of an agent or a user, in the order in which it reaches them. The numbers are the rows of the table of messages
 // in docs/guarantees.md.
 const (
-	BeforeText    = "before_text"    // A1: nothing is stored
-	Text          = "text"           // A1: the write of the text
-	AfterText     = "after_text"     // A2: the text is stored, the document of the chat is not changed
-	Document      = "document"       // A2, A6: the write of the document of the chat, also for a tool that changes variables
-	AfterApply    = "after_apply"    // A3: the document is changed, nothing is reported
-	Update        = "update"         // A3: the write of the event of a changed variable
-	AfterUpdate   = "after_update"   // A3, A4: a changed variable is reported
-	Output        = "output"         // A4: the write of the structured output of an agent that calls no tool
-	AfterDecision = "after_decision" // A7: the next speaker is decided, the event is not stored
-	Handoff       = "handoff"        // A7: the write of that event
+	BeforeText           = "before_text"            // A1: nothing is stored
+	Text                 = "text"                   // A1: the write of the text
+	AfterText            = "after_text"             // A2: the text is stored, the document of the chat is not changed
+	Document             = "document"               // A2, A6: the write of the document of the chat, also for a tool that changes variables
+	AfterApply           = "after_apply"            // A3: the document is changed, nothing is reported
+	Update               = "update"                 // A3: the write of the event of a changed variable
+	AfterUpdate          = "after_update"           // A3, A4: a changed variable is reported
+	Output               = "output"                 // A4: the write of the structured output of an agent that calls no tool
+	BeforeCorrection     = "before_correction"      // A8: the call of a correction is stored, the model is not asked
+	AfterCorrectionReply = "after_correction_reply" // A8: the model has replied, nothing is stored of it
+	AfterCorrection      = "after_correction"       // A9: the reply is stored, its turn is not claimed
+	AfterDecision        = "after_decision"         // A7: the next speaker is decided, the event is not stored
+	Handoff              = "handoff"                // A7: the write of that event
 )
 
 // Points of a turn whose tool asks people, in the order in which it reaches them.

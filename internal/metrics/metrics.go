@@ -45,6 +45,7 @@ type Metrics struct {
 
 	Programs
 	Messages
+	Corrections
 }
 
 // buckets span no-op tools and tools that take minutes, in seconds.
@@ -109,12 +110,12 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	}, []string{"outcome"})
 	m.Parked = counter("turns_parked_total", "Turns that this worker parked until a question is answered.")
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker resumed.")
-	m.Programs, m.Messages = newPrograms(ns), newMessages(ns)
+	m.Programs, m.Messages, m.Corrections = newPrograms(ns), newMessages(ns), newCorrections(ns)
 	for _, c := range slices.Concat([]prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.DeadDiscarded, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
-	}, m.Programs.all(), m.Messages.all()) {
+	}, m.Programs.all(), m.Messages.all(), m.Corrections.all()) {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

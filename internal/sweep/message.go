@@ -47,7 +47,7 @@ func (s *Sweep) CheckMessage(ctx context.Context, key subjects.Key, now time.Tim
 		return f, nil
 	}
 	if decoded.Turn != "" {
-		t, err := idempotency.LoadEnds(ctx, s.Store, subjects.TurnKey(decoded.AppID, decoded.ChatID, decoded.RunID, decoded.Turn))
+		t, err := s.lastTurn(ctx, key, decoded)
 		switch {
 		case err != nil:
 			return failed(err)
@@ -69,4 +69,17 @@ func (s *Sweep) CheckMessage(ctx context.Context, key subjects.Key, now time.Tim
 		f.Condition = TurnOrphaned
 	}
 	return f, nil
+}
+
+// lastTurn returns the turn of a message, or of its last correction.
+func (s *Sweep) lastTurn(ctx context.Context, message subjects.Key, text *events.Text) (*idempotency.Turn, error) {
+	for n := 0; ; n++ {
+		t, err := idempotency.LoadEnds(ctx, s.Store, subjects.TurnKey(text.AppID, text.ChatID, text.RunID, text.CorrectedTurn(n)))
+		if err != nil || n == text.Corrections || t.Claim == nil || t.Response == nil || t.Claim.Meta.Message != message.Turn {
+			return t, err
+		}
+		if r, err := events.ReadResponse(t.Response.Data); err != nil || !r.Correcting {
+			return t, nil //nolint:nilerr // no worker can read it either
+		}
+	}
 }

@@ -66,3 +66,46 @@ func TestResumeOfAMessageNamesIt(t *testing.T) {
 	require.Equal(t, key.String(), e.Key)
 	require.Equal(t, "WF", e.Workflow)
 }
+
+func TestMessageWhoseCorrectionWasNotClaimedIsResumed(t *testing.T) {
+	t.Parallel()
+	for _, due := range []string{idempotency.DueTurn, idempotency.DueTurnHandoff} {
+		b := newTestSweep(t)
+		key := subjects.MessageKey("app", "chat", "", "m")
+		body, err := events.Encode(events.KindText, &events.Text{
+			ID: "m", MessageID: "m", AppID: "app", ChatID: "chat", Agent: "A", WorkflowName: "WF", Content: "x", Turn: "t", Corrections: 2,
+		}, time.Now())
+		require.NoError(t, err)
+		j := idempotency.New(b.Store, "dead worker", idempotency.Options{})
+		gone := idempotency.Lease{Stream: "ONETURN_IN", Seq: 4711, Delivery: 1}
+		_, err = j.ClaimMessage(t.Context(), idempotency.MessageClaim{Key: key, Lease: gone, Event: body, Fingerprint: "f", Due: due})
+		require.NoError(t, err)
+		claim := func(turn string) idempotency.Hold {
+			d, err := j.Claim(t.Context(), idempotency.Claim{
+				Key: subjects.TurnKey("app", "chat", "", turn), Lease: gone, Event: []byte(`{}`), Effect: "none", Fingerprint: "f", Message: key.Turn,
+			})
+			require.NoError(t, err)
+			return d.Hold
+		}
+		end := func(hold idempotency.Hold, turn string, correcting bool) {
+			body, err := events.Encode(events.KindToolResponse, &events.ToolResponse{ID: turn, AppID: "app", ChatID: "chat", Turn: turn, Correcting: correcting}, time.Now())
+			require.NoError(t, err)
+			_, err = j.Finish(t.Context(), hold, body)
+			require.NoError(t, err)
+		}
+		pages := sweep.NewMemoryPages()
+		end(claim("t"), "t", true)
+		_, found := b.sweep(pages)
+		require.Contains(t, found, key.String())
+		hold := claim("t~1")
+		_, found = b.sweep(pages)
+		require.NotContains(t, found, key.String(), "the sweep of the turn does the rest")
+		end(hold, "t~1", false)
+		_, found = b.sweep(pages)
+		if due == idempotency.DueTurn {
+			require.NotContains(t, found, key.String())
+		} else {
+			require.Contains(t, found, key.String(), "its handoff is missing")
+		}
+	}
+}

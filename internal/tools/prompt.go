@@ -9,6 +9,21 @@ type Prompt struct {
 	Messages    []Message
 	Schema      json.RawMessage // JSON Schema that the text of the answer should fit; nil for any text
 	Temperature *float64        // unless the agent's manifest sets one; nil leaves it to the endpoint
+	// Whole asks for the answer as a [Completion], also one that was cut off; else the result is the text of an answer that ended.
+	Whole bool
+}
+
+// Completion is the answer of a model with what its endpoint reports about it.
+type Completion struct {
+	Content      string `json:"content"`
+	FinishReason string `json:"finish_reason"` // stop, length, …; "" if it is not known
+	Usage        Usage  `json:"usage"`
+}
+
+// Usage counts tokens, as the endpoint reports them.
+type Usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
 }
 
 // Message is one message of a conversation.

@@ -33,10 +33,7 @@ type Answer struct {
 }
 
 // Usage counts tokens, as the endpoint reports them.
-type Usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-}
+type Usage = tools.Usage
 
 // Options of a [Tool]. The zero value is usable.
 type Options struct {
@@ -98,6 +95,10 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	t.o.Logger.DebugContext(ctx, "a model answered", "tool", call.Name, "call", call.CallID, "model", t.t.Completions.Model,
 		"finish", t.client.Clean(answer.Finish), "prompt_tokens", answer.Usage.Prompt, "completion_tokens", answer.Usage.Completion,
 		"bytes", len(answer.Content), "duration", time.Since(start))
+	if call.Prompt != nil && call.Prompt.Whole {
+		value, err := t.whole(op, answer)
+		return tools.Result{Value: value}, err
+	}
 	if call.Prompt != nil && isBlank(answer) { // whether to ask again decides who has asked
 		return tools.Result{Value: json.RawMessage(`""`)}, nil
 	}

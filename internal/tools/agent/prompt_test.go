@@ -104,3 +104,17 @@ func TestPromptFailsAsOtherCallsOfAModelDo(t *testing.T) {
 		require.Equal(t, code, events.CodeOf(err))
 	}
 }
+
+func TestWholeAnswerHasWhatTheEndpointReports(t *testing.T) {
+	t.Parallel()
+	c := prompted(t)
+	c.Prompt.Whole = true
+	l := scripted(t, always(sent{content: `{"city":`, finish: "length"}))
+	result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), c)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"content":"{\"city\":","finish_reason":"length","usage":{"prompt_tokens":12,"completion_tokens":34}}`, string(result.Value))
+
+	l = scripted(t, always(sent{refusal: "I cannot help with that.", finish: "stop"}))
+	_, err = tool(t, l.target(), agent.Options{}).Invoke(t.Context(), c)
+	require.ErrorIs(t, err, events.ErrUserError)
+}

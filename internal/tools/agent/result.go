@@ -22,9 +22,6 @@ func isBlank(a Answer) bool {
 
 // result is the answer of the model, as JSON: a string without an output schema.
 func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMessage, error) {
-	fail := func(code events.Code, msg string) (json.RawMessage, error) {
-		return nil, &events.Error{Code: code, Op: op, Msg: msg}
-	}
 	unusable := func(msg string) (json.RawMessage, error) {
 		return nil, tools.Returned(&events.Error{Code: events.CodeToolError, Op: op, Msg: msg})
 	}
@@ -35,13 +32,10 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	if len(content) < len(a.Content) {
 		content = strings.TrimSpace(content)
 	}
+	if err := t.refusal(op, a); err != nil {
+		return nil, err
+	}
 	switch {
-	case a.Refusal != "":
-		return fail(events.CodeUserError, "the model refuses: "+t.client.Clean(a.Refusal))
-	case a.Finish == "content_filter":
-		return fail(events.CodeUserError, "the endpoint's filter has stopped the answer")
-	case a.Finish == "error":
-		return fail(events.CodeToolError, "the endpoint reports that the model failed while it answered")
 	case a.Finish == "length":
 		return unusable(fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
 	case agentjson.Incomplete(a.Finish) != "":
@@ -65,6 +59,31 @@ func (t *Tool) result(op string, a Answer, output json.RawMessage) (json.RawMess
 	}
 	return unusable("the model's answer is not the JSON that was asked for" + reason(err) +
 		": ask it again, for one JSON value that fits the schema and nothing else")
+}
+
+// refusal is the error of a model that does not answer, nil if it does.
+func (t *Tool) refusal(op string, a Answer) error {
+	switch {
+	case a.Refusal != "":
+		return &events.Error{Code: events.CodeUserError, Op: op, Msg: "the model refuses: " + t.client.Clean(a.Refusal)}
+	case a.Finish == "content_filter":
+		return &events.Error{Code: events.CodeUserError, Op: op, Msg: "the endpoint's filter has stopped the answer"}
+	case a.Finish == "error":
+		return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the endpoint reports that the model failed while it answered"}
+	}
+	return nil
+}
+
+// whole is the answer of the model with what the endpoint reports about it, as JSON.
+func (t *Tool) whole(op string, a Answer) (json.RawMessage, error) {
+	if err := t.refusal(op, a); err != nil {
+		return nil, err
+	}
+	value, err := json.Marshal(tools.Completion{Content: t.client.Redact(a.Content), FinishReason: t.client.Clean(a.Finish), Usage: a.Usage})
+	if err != nil { // texts and numbers have a JSON form
+		return nil, &events.Error{Code: events.CodeToolError, Op: op, Msg: "the model's answer has no JSON form"}
+	}
+	return value, nil
 }
 
 // fits returns a function that checks an object against the schema of the answer, which is compiled for a text with
