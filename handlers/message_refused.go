@@ -11,7 +11,7 @@ import (
 )
 
 // What follows from a message may be refused for good: its changes do not fit into the document of the chat, or that cannot be
-// read; a blob is gone; a record cannot be stored. Trying again cannot help, so the message goes on without it and is acknowledged:
+// read; a blob is gone; a record cannot be stored. Trying again cannot help, so the message continues without it and is acknowledged:
 // its turn runs without the changes, and its handoff is undecided, with the reason.
 
 // warnLeftOut logs what is left out.

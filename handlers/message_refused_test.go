@@ -97,7 +97,7 @@ func TestTurnOfAnOutputThatIsGoneEndsAndHandsOff(t *testing.T) {
 	require.Zero(t, k.entered.Load())
 }
 
-func TestClaimedTurnOfAnOutputThatIsGoneIsNoConflict(t *testing.T) {
+func TestClaimedTurnOfAnOutputThatIsGoneIsLeftToItsSweep(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), nothing)
 	m := k.writes("m1", "Architect", map[string]any{"title": strings.Repeat("x", 300<<10)})

@@ -13,8 +13,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// said is message n, with a decision of so many bytes.
-func said(n, size int) variables.Message {
+// decided is message n, with a decision of so many bytes.
+func decided(n, size int) variables.Message {
 	return variables.Message{
 		ID: fmt.Sprintf("m%d", n), Seq: uint64(n + 1), Agent: "A",
 		Handoff: func(c variables.Chat) json.RawMessage {
@@ -33,9 +33,9 @@ func TestDecisionsHaveSeparateRoomInTheDocument(t *testing.T) {
 	const limit = 512 << 10
 	require.NoError(t, v.Merge(t.Context(), "app", "chat", 1, variables.Delta{Set: map[string]any{"big": strings.Repeat("x", limit-64)}}))
 	for n := range 60 {
-		first, err := v.Apply(t.Context(), "app", "chat", said(n, 4<<10))
+		first, err := v.Apply(t.Context(), "app", "chat", decided(n, 4<<10))
 		require.NoError(t, err)
-		again, err := v.Apply(t.Context(), "app", "chat", said(n, 0))
+		again, err := v.Apply(t.Context(), "app", "chat", decided(n, 0))
 		require.NoError(t, err)
 		require.Equal(t, string(first.Handoff), string(again.Handoff), "decided once")
 		require.LessOrEqual(t, len(docs.data[subjects.ContextKey("app", "chat")]), limit+128<<10)
@@ -47,7 +47,7 @@ func TestDecisionThatIsTooLargeIsRefusedAndAnotherIsStored(t *testing.T) {
 	t.Parallel()
 	v := variables.NewIn(&memory{map[string][]byte{}, map[string]uint64{}})
 	for range 2 {
-		result, err := v.Apply(t.Context(), "app", "chat", said(1, 1<<20))
+		result, err := v.Apply(t.Context(), "app", "chat", decided(1, 1<<20))
 		require.NoError(t, err)
 		require.Contains(t, string(result.Handoff), "is the most")
 	}
@@ -56,7 +56,7 @@ func TestDecisionThatIsTooLargeIsRefusedAndAnotherIsStored(t *testing.T) {
 func TestChangesThatAreRefusedAreNeverMade(t *testing.T) {
 	t.Parallel()
 	v := variables.NewIn(&memory{map[string][]byte{}, map[string]uint64{}})
-	m := said(1, 10)
+	m := decided(1, 10)
 	m.Steps = []bindings.Step{{Variable: "small", Value: true}, {Variable: "large", Value: strings.Repeat("x", 1<<20)}}
 	first, err := v.Apply(t.Context(), "app", "chat", m)
 	require.NoError(t, err)
