@@ -53,14 +53,27 @@ func (c *Client) DoMessage(ctx context.Context, m *Message) (*MessageOutcome, er
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.PublishMessage(ctx, m); err != nil {
+	return c.doMessage(ctx, e, max(m.Depth, depth(ctx)))
+}
+
+// DoUserMessage is [Client.DoMessage] for a message of a user.
+func (c *Client) DoUserMessage(ctx context.Context, m *UserMessage) (*MessageOutcome, error) {
+	e, err := m.message().event(true)
+	if err != nil {
+		return nil, err
+	}
+	return c.doMessage(ctx, e, depth(ctx))
+}
+
+func (c *Client) doMessage(ctx context.Context, e *events.AgentMessage, depth int) (*MessageOutcome, error) {
+	if _, err := c.publishMessage(ctx, e, depth); err != nil {
 		return nil, err
 	}
 	sum, err := e.Fingerprint()
 	if err != nil {
-		return nil, fmt.Errorf("await message %.80q: %w", m.Message, err)
+		return nil, fmt.Errorf("await message %.80q: %w", e.ID, err)
 	}
-	return c.awaitMessage(ctx, m.MessageID, hex.EncodeToString(sum[:]))
+	return c.awaitMessage(ctx, MessageID{App: e.App, Chat: e.Chat, Run: e.Run, Message: e.ID}, hex.EncodeToString(sum[:]))
 }
 
 // messageWait is a wait for what follows from a message.

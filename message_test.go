@@ -92,6 +92,8 @@ func TestMessageOfAnIDThatIsUsedWithOtherContentIsAConflict(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.DoMessage(t.Context(), written("m1", "Plain", "Speaker", "two"))
 	require.ErrorIs(t, err, oneturn.ErrMessageConflict)
+	_, err = c.DoUserMessage(t.Context(), &oneturn.UserMessage{MessageID: written("m1", "", "", nil).MessageID, Workflow: "Plain", UserID: "ada", Content: "one"})
+	require.ErrorIs(t, err, oneturn.ErrMessageConflict, "of a user, and not of the agent")
 }
 
 func TestQuestionsOfTheTurnOfAMessageAreReportedWhileItWaits(t *testing.T) {

@@ -80,7 +80,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who answerSetting
 		return err
 	}
 	stderr := cli.Locked(cmd.ErrOrStderr())
-	nc, client, err := open(cfg, true, stderr)
+	nc, client, err := open(cfg, true, "turn", stderr)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func stepHint(turn string) string {
 
 func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what cancelSettings) error {
 	stderr := cli.Locked(cmd.ErrOrStderr())
-	nc, client, err := open(cfg, true, stderr)
+	nc, client, err := open(cfg, true, "turn", stderr)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 // Command publisher sends agent turns to the workers and can wait for their outcomes.
 //
 //	publisher publish turns.jsonl --wait
+//	publisher message CHAT TEXT --workflow WORKFLOW --agent AGENT
 //	publisher answer CHAT TOOL_CALL_ID JSON
 //	publisher cancel CHAT TURN
 //	publisher example > turns.jsonl
@@ -10,7 +11,7 @@
 //
 // # Files
 //
-// main.go has the command. publish.go publishes files, which input.go splits into events. answer.go answers questions;
+// main.go has the command. publish.go publishes files, which input.go splits into events. message.go publishes what an agent or a user has written. answer.go answers questions;
 // without a worker, with what answer_without_worker.go reads in the journal. cancel.go requests the end of a turn;
 // cancel_warning.go finds out whether it is claimed, and which turn an id means. print.go prints receipts and outcomes. example.go prints turns.
 package main

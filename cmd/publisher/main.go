@@ -27,12 +27,13 @@ func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, st
 func command(env cli.Lookup) *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "publisher",
-		Short: "Publish agent turns, answer their questions, and wait for their outcomes",
-		Long: "publisher sends agent turns to the workers, can wait for their outcomes, and answers the questions of tools.\n\n" +
+		Short: "Publish agent turns and messages, answer their questions, and wait for their outcomes",
+		Long: "publisher sends agent turns, and messages of agents and users, to the workers, can wait for their outcomes, and answers the\n" +
+			"questions of tools.\n\n" +
 			"Exit codes: 0 success; 1 failure; 2 wrong usage or configuration; 130 ended by a second signal.\n" +
 			"What succeeds, with and without --wait: publisher publish --help, publisher answer --help.",
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))
+	root.AddCommand(publishCommand(env), messageCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))
 	return root
 }

@@ -172,10 +172,10 @@ func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 	return fmt.Sprintf("no worker answers on %s: start one with: worker --workflows DIR --nats %s", subject, config.URL(nc.ConnectedUrlRedacted()))
 }
 
-// notClaimed reports that workers answer and none claims a turn, with possible causes.
-func notClaimed(cfg *config.Publisher, id oneturn.TurnID) string {
-	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that the pool has workers (turnctl doctor), that "+
+// notClaimed reports that workers answer and none claims a turn or a message, with possible causes.
+func notClaimed(cfg *config.Publisher, what string, id oneturn.TurnID) string {
+	return fmt.Sprintf("no worker of pool %s has claimed %s %s of chat %s yet: check that the pool has workers (turnctl doctor), that "+
 		"workflow_name is correct and that a worker serves it (a turn of an unknown workflow ends after the worker's "+
 		"--binding-grace); or all slots are in use",
-		cfg.Pool, cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
+		cfg.Pool, what, cli.ShellWord(id.Turn), cli.ShellWord(id.Chat))
 }

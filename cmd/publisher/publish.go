@@ -83,7 +83,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more publishSetting
 		}
 	}
 	stderr := cli.Locked(cmd.ErrOrStderr())
-	nc, client, err := open(cfg, more.NoMsgID, stderr)
+	nc, client, err := open(cfg, more.NoMsgID, "turn", stderr)
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more publishSetting
 	return p.printer.summary()
 }
 
-// open connects. It reports on stderr, once, that no worker answers, and the questions of turns that are
-// waited for; several goroutines write to stderr.
-func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
+// open connects. It reports on stderr, once, that no worker answers, and the questions of what is waited for, turns or messages;
+// several goroutines write to stderr.
+func open(cfg *config.Publisher, noMsgID bool, what string, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
 	nc, err := config.Connect(cfg.NATS, clientName, cfg.Logger(stderr))
 	if err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 			once.Do(func() { fmt.Fprintln(stderr, noWorker(cfg, nc, id)) })
 		},
 		OnUnclaimed: func(id oneturn.TurnID) {
-			unclaimed.Do(func() { fmt.Fprintln(stderr, notClaimed(cfg, id)) })
+			unclaimed.Do(func() { fmt.Fprintln(stderr, notClaimed(cfg, what, id)) })
 		},
 		OnQuestion: func(w *api.Question) { fmt.Fprintln(stderr, questionText(w)) },
 	})
@@ -198,6 +198,8 @@ func (p *publication) accept(at string, it item) bool {
 	}
 	turn, err := events.DecodeTurn(it.body)
 	switch {
+	case err != nil && events.MessageKind(kindOf(it.body)):
+		err = fmt.Errorf("it is what an agent or a user has written: publish its text with publisher message: %w", err)
 	case err != nil && barePlan(it.body):
 		err = fmt.Errorf("%w; this looks like a plan without its event: send {\"kind\": \"plan_ready\", \"plan\": …, \"turn_idempotency_key\": …, \"context\": …}", err)
 	case err != nil:
@@ -213,6 +215,15 @@ func (p *publication) accept(at string, it item) bool {
 		return false
 	}
 	return true
+}
+
+// kindOf is the kind of an event, "" if it cannot be read.
+func kindOf(body []byte) string {
+	m, err := events.Parse(body)
+	if err != nil {
+		return ""
+	}
+	return m.Kind
 }
 
 // barePlan reports whether a document is the data of a turn for a tool of kind plan or orchestrate.

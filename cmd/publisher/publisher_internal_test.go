@@ -97,6 +97,14 @@ func approve(ctx context.Context, in order) (greeted, error) {
 	return greeted{"success", in.Item + " " + answer.Status}, nil
 }
 
+// build is the tool of the workflow in testdata.
+func build(_ context.Context, in struct {
+	Title string `json:"title"`
+},
+) (string, error) {
+	return in.Title + " is built", nil
+}
+
 // work runs a worker until the test ends.
 func work(t *testing.T, s *oneturntest.Server) {
 	t.Helper()
@@ -107,7 +115,9 @@ func work(t *testing.T, s *oneturntest.Server) {
 func start(t *testing.T, s *oneturntest.Server) (stop func()) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
+		Workflows: filepath.Join("testdata", "workflows"),
 		Tools: []oneturn.Tool{
+			oneturn.NewTool("build", build, oneturn.ToolOptions{}),
 			oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"}),
 			oneturn.NewTool("approve", approve, oneturn.ToolOptions{Workflow: "Hello", Agent: "Clerk", Model: "Order", Effect: oneturn.Replay}),
 		},
