@@ -10,6 +10,7 @@ type Contents struct {
 	Values    map[string]Value // by the name of the variable, removed ones included
 	Decisions []Decision       // in the order in which they were made
 	Dropped   bool             // decisions of earlier messages are no longer there
+	Speaker   string           // the agent that spoke last, users left out
 }
 
 // Value is a stored variable.
@@ -49,7 +50,7 @@ func ReadContents(data []byte) (*Contents, error) {
 		}
 	}
 	state := doc.messages()
-	contents.Dropped = state.Floor > 0
+	contents.Dropped, contents.Speaker = state.Floor > 0, state.Speaker
 	for _, a := range state.Applied {
 		d := Decision{Message: a.Message, Seq: a.Seq, OutOfOrder: a.OutOfOrder, Handoff: a.Handoff}
 		for _, u := range a.Updates {

@@ -16,9 +16,12 @@ import (
 
 // checkSettled is called when the server settles a message: from now on only the holder
 // of another message will end the turn.
-func (w *world) checkSettled(m *message, known int) {
+func (w *world) checkSettled(m *message, by *thread, known int) {
 	w.tracef("  #%d is settled", m.seq)
 	if m.deferred {
+		return
+	}
+	if over := w.checkMessageSettled(m, by); over {
 		return
 	}
 	h := w.history(m.turn)
@@ -67,8 +70,12 @@ func (w *world) check() {
 		}
 	}
 	w.checkLetters()
+	w.checkMessages()
 	for _, t := range w.turns {
 		h := w.history(t)
+		if t.by != nil && h.claim == nil && !w.isPublished(t) {
+			continue
+		}
 		var runs []*entry
 		for _, e := range w.ledger {
 			if e.turn == t.id.Turn && t.had(e.token) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -39,15 +40,10 @@ func (h *history) winner() *idempotency.Record {
 // checkContext reads the document of the chat back: what counts is merged, by the order of the
 // journal, and nothing else is.
 func (w *world) checkContext() {
-	var doc map[string]struct {
-		Value   json.Number `json:"value"`
-		Written uint64      `json:"written"`
-	}
-	if data := w.documents.data[subjects.ContextKey(app, chat)]; data != nil {
-		if err := json.Unmarshal(data, &doc); err != nil {
-			w.violatef("the context variables cannot be read: %v", err)
-			return
-		}
+	doc, err := variables.ReadContents(w.documents.data[subjects.ContextKey(app, chat)])
+	if err != nil {
+		w.violatef("the context variables cannot be read: %v", err)
+		return
 	}
 	won := map[uint64]delta{}
 	for i, t := range append(w.former, w.turns...) {
@@ -64,18 +60,18 @@ func (w *world) checkContext() {
 			w.violatef("%s: delta %d cannot be read: %v", t.id.Turn, d.Seq, err)
 		}
 		won[d.Seq] = set
-		merged := doc[variableOf(t.id.Turn)].Written == d.Seq && doc[shared].Written >= d.Seq
+		merged := doc.Values[variableOf(t.id.Turn)].Written == d.Seq && doc.Values[shared].Written >= d.Seq
 		gone := t.purged || w.letters[h.newest.Seq] != "" // without its message it is merged when the variables are loaded
 		if !merged && !gone && i >= len(w.former) {
 			w.violatef("%s: the response names context variables that were not merged", t.id.Turn)
 		}
 	}
-	for name, v := range doc {
-		if v.Value == "" {
+	for name, v := range doc.Values {
+		if v.JSON == nil || name == stage || name == side { // see checkRevision
 			continue
 		}
-		if set, ok := won[v.Written]; !ok || set.Set[name] != v.Value {
-			w.violatef("context variable %s is %s by delta %d, whose run has not stored the response", name, v.Value, v.Written)
+		if set, ok := won[v.Written]; !ok || set.Set[name].String() != string(v.JSON) {
+			w.violatef("context variable %s is %s by delta %d, whose run has not stored the response", name, v.JSON, v.Written)
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (w *world) history(t *turn) history { return w.historyUntil(t, len(w.store.
 // historyUntil is the turn as the first n records of the journal show it.
 func (w *world) historyUntil(t *turn, records int) history {
 	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}, calls: map[string]*called{}}
+	if t.absent {
+		return h
+	}
 	question := func(id string) *question {
 		if h.questions[id] == nil {
 			h.questions[id] = &question{}

@@ -76,6 +76,9 @@ func (w *world) checkLetters() {
 		if reason == "" || m.refusedForRoom {
 			continue
 		}
+		if m.chat != nil && w.mayConflict(m, reason) {
+			continue
+		}
 		h := w.history(m.turn)
 		if m.kind != events.KindStructuredOutputReady || h.claim == nil || h.claim.Meta.Fingerprint == m.fingerprint {
 			w.violatef("%s: #%d (%s) became a dead letter: %s", m.turn.id.Turn, m.seq, m.kind, reason)

@@ -103,7 +103,7 @@ func (w *world) again() bool {
 		}
 		delete(w.deferrals, id)
 		copied := &message{
-			w: w, turn: a.m.turn, pool: a.m.pool, kind: a.m.kind, data: a.m.data, fingerprint: a.m.fingerprint, answer: a.m.answer,
+			w: w, turn: a.m.turn, pool: a.m.pool, kind: a.m.kind, data: a.m.data, fingerprint: a.m.fingerprint, answer: a.m.answer, chat: a.m.chat, sent: a.m.sent, content: a.m.content,
 			first: a.m.first, subject: a.Subject, header: a.Header, body: a.Data,
 		}
 		a.m.copies = append(a.m.copies, copied)

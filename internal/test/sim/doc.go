@@ -54,6 +54,10 @@
 // people, or are plans again. Its calls are separate lines of execution, so that each write of one may come before or after
 // any write of the others.
 //
+// In one schedule of four, agents and users send messages: texts, tokens that triggers match, JSON for a tool, for none, or broken; some
+// again, with other content under their id, with a lower sequence of their run, or as an event of the same turn. Workers differ in
+// what they read in a text and in the rules for the next speaker, some of which ask a decider.
+//
 // When the schedule has used up its faults, everything heals and the queue has to drain; the time
 // of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the
 // ledger, which the tools keep outside of all that:
@@ -106,6 +110,10 @@
 //   - after a park only a step is entered again one of whose questions is decided, and no unsafe step is open meanwhile;
 //   - each call has one response, before the turn has one, unless another worker stored the call while the turn was ended;
 //     the code and the payload of the turn are what these responses contain;
+//   - of messages of agents and users, all that the test kit checks ([oneturntest.CheckMessages]); each revision of the document of
+//     the chat follows from the one before: a message moves each variable once, by the value that it replaces, and the speaker after
+//     it is the one that the rules give by the variables in that revision, which has what the tool of its turn has changed;
+//   - no message is settled before the last record that is due for it, unless another one that completes it is in the stream;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:
@@ -127,7 +135,8 @@
 //	deferral.go, sweep.go    deferred messages; sweeps and resumes
 //	tool.go, question.go     what tools do, and what people answer
 //	program.go, step.go      what programs are, and what the tools of their steps do
-//	manifest.go              the workflow as each worker knows it
+//	chat_message.go          messages of agents and users
+//	manifest.go              the workflow as each worker knows it, and in chat_manifest.go what messages need of it
 //	generation.go            keys that are published again after the retention
-//	check*.go                the invariants above: of claims, questions, context variables, reports, programs
+//	check*.go                the invariants above: of claims, questions, context variables, reports, programs, messages, documents
 package sim

@@ -41,6 +41,9 @@ func (d *documents) Write(ctx context.Context, key string, data []byte, revision
 	if d.revision[key] != revision {
 		return 0, jetstream.ErrKeyExists
 	}
+	if key == subjects.ContextKey(app, chat) {
+		w.checkRevision(d.data[key], data)
+	}
 	d.writes++
 	written := d.writes
 	d.data[key], d.revision[key] = slices.Clone(data), written

@@ -22,7 +22,7 @@ func (w *world) liveAgain() bool {
 	w.tracef("the claims of turns expire, and their keys are used again")
 	w.pass(retention)
 	for i, t := range w.turns {
-		if h := w.history(t); h.claim != nil && w.chance(3, 4) {
+		if h := w.history(t); h.claim != nil && t.by == nil && w.chance(3, 4) {
 			w.former = append(w.former, t)
 			w.turns[i] = w.newGeneration(t)
 			w.want(w.turns[i])

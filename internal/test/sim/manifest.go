@@ -76,20 +76,20 @@ func loadManifests() ([]manifest, error) {
 	kinds := []struct {
 		name, workflow, schema string
 		tools                  [2]string // what the names of the tools begin with, by model
-		steps                  string    // what the names of the tools of steps begin with
+		steps, builds          string    // what the names of the tools of steps, and of builders, begin with
 		effect                 func(bindings.Effect) bindings.Effect
 	}{
-		{"usual", workflow, lax, usual, stepPrefix, same},
-		{"strict", workflow, strict, usual, stepPrefix, same},
-		{"without the workflow", "other", lax, usual, stepPrefix, same},
-		{"with other effects", workflow, lax, usual, stepPrefix, func(e bindings.Effect) bindings.Effect {
+		{"usual", workflow, lax, usual, stepPrefix, buildPrefix, same},
+		{"strict", workflow, strict, usual, stepPrefix, buildPrefix, same},
+		{"without the workflow", "other", lax, usual, stepPrefix, buildPrefix, same},
+		{"with other effects", workflow, lax, usual, stepPrefix, buildPrefix, func(e bindings.Effect) bindings.Effect {
 			if e == bindings.EffectUnsafe {
 				return bindings.EffectIdempotent
 			}
 			return bindings.EffectUnsafe
 		}},
-		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, stepPrefix, same},
-		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, "other_step_", same},
+		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, stepPrefix, buildPrefix, same},
+		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, "other_step_", "other_build_", same},
 	}
 	var all []manifest
 	for _, k := range kinds {
@@ -102,7 +102,8 @@ func loadManifests() ([]manifest, error) {
 				})
 			}
 		}
-		set, err := loadWith(programs{workflow: k.workflow, schema: k.schema, prefix: k.steps, effect: k.effect}, declared)
+		talks := talks{schema: k.schema, prefix: k.builds, effect: k.effect, reversed: k.builds != buildPrefix || k.effect(bindings.EffectNone) != bindings.EffectNone, silent: k.schema == strict}
+		set, err := loadWith(programs{workflow: k.workflow, schema: k.schema, prefix: k.steps, effect: k.effect, talks: talks}, declared)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", k.name, err)
 		}
@@ -115,9 +116,13 @@ func loadManifests() ([]manifest, error) {
 type programs struct {
 	workflow, schema, prefix string
 	effect                   func(bindings.Effect) bindings.Effect
+	talks                    talks
 }
 
-const stepPrefix = "step_"
+const (
+	stepPrefix  = "step_"
+	buildPrefix = "build_"
+)
 
 // loadWith loads a manifest that has declared bindings, and programs.
 func loadWith(p programs, declared []bindings.Declaration) (*bindings.Set, error) {
@@ -139,11 +144,11 @@ func (p programs) yaml() []byte {
 		names = append(names, p.prefix+string(e))
 	}
 	uses := strings.Join(names, ", ")
-	text := fmt.Appendf(nil, "agents: {%s: , %s: }\ntools:\n", kindPlan, kindOrchestrate)
+	text := fmt.Appendf(nil, "agents: {%s: , %s: , %s}\ntools:\n", kindPlan, kindOrchestrate, p.talks.agents())
 	text = fmt.Appendf(text, "- {name: %s, kind: plan, agent: %s, uses: [%s]}\n", planTool, kindPlan, uses)
 	text = fmt.Appendf(text, "- {name: %s, kind: orchestrate, agent: %s, uses: [%s]}\n", orchestrateTool, kindOrchestrate, uses)
 	for _, e := range effects() {
 		text = fmt.Appendf(text, "- {name: %s%s, kind: go, auto: false, effect: %s, input: %s, output: {type: object}}\n", p.prefix, e, p.effect(e), p.schema)
 	}
-	return text
+	return p.talks.rest(p.talks.tools(text))
 }

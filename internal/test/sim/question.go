@@ -201,6 +201,10 @@ func (w *world) answer(t *turn, id string) {
 // finds claimed turns, and the only answer to a question is not worth a schedule.
 func (w *world) mayVanish(m *message) bool {
 	h := w.history(m.turn)
+	if m.chat != nil {
+		text := w.textOf(m.chat)
+		return text != nil && text.Meta.Outcome != idempotency.DueNothing
+	}
 	if m.answer != nil {
 		q := h.questions[m.answer.id]
 		return q != nil && q.answer != nil

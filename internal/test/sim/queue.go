@@ -36,10 +36,12 @@ type turn struct {
 	pool         string  // whose workers run it
 	script       *script // what its tool asks, nil when it asks nothing
 	program      *program
-	calls        []*call // of its program and those nested in it
-	purged       bool    // one of its messages vanished
-	left         bool    // its tool has continued without an answer
-	sawStaleRead int     // reads of it that gave the journal as it was before
+	calls        []*call      // of its program and those nested in it
+	purged       bool         // one of its messages vanished
+	by           *chatMessage // that makes it, nil for a turn that is published as such
+	absent       bool         // it stands for a message that makes none, and has no records
+	left         bool         // its tool has continued without an answer
+	sawStaleRead int          // reads of it that gave the journal as it was before
 	// from and until are how many records the journal had before the generation of the turn, and at its end;
 	// 0 for the end stands for later.
 	from, until uint64
@@ -59,6 +61,9 @@ type message struct {
 	body        []byte
 	age         time.Duration // how old it is when it is published
 	answer      *answer       // of answers and expiries
+	chat        *chatMessage  // of messages of agents and users, and of resumes of them
+	sent        *events.AgentMessage
+	content     string // fingerprint of the content of a message of an agent or a user
 
 	seq            uint64
 	stored         time.Time
@@ -85,7 +90,12 @@ func (m *message) String() string { return fmt.Sprintf("#%d/%d", m.seq, m.delive
 // under another sequence, sometimes with other data, sometimes a cancel.
 func (w *world) plan() {
 	all := effects()
-	for i := range 1 + w.rng.IntN(3) {
+	n := 1 + w.rng.IntN(3)
+	if isConversation(w.seed) {
+		n = min(n, 2)
+		w.planMessages()
+	}
+	for i := range n {
 		id := events.TurnID{App: app, Chat: chat, Turn: "t" + strconv.Itoa(i+1)}
 		t := &turn{id: id, key: subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn), agent: string(all[w.rng.IntN(len(all))])}
 		t.model, t.pool = models()[w.rng.IntN(len(models()))], w.pools[w.rng.IntN(len(w.pools))]
@@ -270,7 +280,7 @@ func (m *message) ack(by *thread, known int) {
 			}
 		}
 		m.settled, m.leased, m.holder = true, false, nil
-		m.w.checkSettled(m, known)
+		m.w.checkSettled(m, by, known)
 	}
 }
 
@@ -278,6 +288,9 @@ func (m *message) ack(by *thread, known int) {
 func (m *message) purge() {
 	m.w.pass(2 * usualAckWait) // so that a sweep does not find its turn too young
 	m.w.tracef("%s vanishes", m)
+	if m.chat != nil {
+		m.chat.purged = true
+	}
 	m.turn.purged = true
 	m.release()
 	m.settled, m.purged = true, true

@@ -48,6 +48,7 @@ type Result struct {
 	Outcomes   map[string]int // codes of the responses, "ok" for those without
 	Questions  map[string]int // how questions to people went, and the turns that asked them
 	Programs   map[string]int // how programs went
+	Messages   map[string]int // how messages of agents and users went
 	Sweeps     map[string]int // how many there were, and how many resumes they published
 }
 

@@ -78,12 +78,12 @@ type total struct {
 	again                            int
 	faults                           map[sim.Fault]int
 	outcomes, questions, sweeps      map[string]int
-	programs                         map[string]int
+	programs, messages               map[string]int
 	bad                              *sim.Result
 }
 
 func newTotal() *total {
-	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}, sweeps: map[string]int{}, programs: map[string]int{}}
+	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}, sweeps: map[string]int{}, programs: map[string]int{}, messages: map[string]int{}}
 }
 
 // run runs schedules on all processors until one breaks the promise.
@@ -119,6 +119,9 @@ func (o *total) add(r sim.Result) {
 	}
 	for k, n := range r.Programs {
 		o.programs[k] += n
+	}
+	for k, n := range r.Messages {
+		o.messages[k] += n
 	}
 	for k, n := range r.Sweeps {
 		o.sweeps[k] += n
@@ -156,6 +159,12 @@ func (o *total) requireTeeth(t *testing.T) {
 	} {
 		require.Positive(t, o.programs[kind], "programs: never %s", kind)
 	}
+	for _, kind := range []string{
+		"texts", "of users", "changes", "conflicts", "out of order", "that cannot be read", "structured outputs", "turns", "turns by an event",
+		"handoffs after a turn", "handoffs after a parked turn", "decider asked",
+	} {
+		require.Positive(t, o.messages[kind], "messages: never %s", kind)
+	}
 	require.Positive(t, o.sweeps["resumes"], "no sweep has resumed a turn")
 	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
 	require.Positive(t, o.again, "no key was used again after the retention")
@@ -174,6 +183,10 @@ func (o *total) String() string {
 	fmt.Fprint(&b, "\nprograms:")
 	for _, k := range slices.Sorted(maps.Keys(o.programs)) {
 		fmt.Fprintf(&b, " %s %d,", k, o.programs[k])
+	}
+	fmt.Fprint(&b, "\nmessages:")
+	for _, k := range slices.Sorted(maps.Keys(o.messages)) {
+		fmt.Fprintf(&b, " %s %d,", k, o.messages[k])
 	}
 	fmt.Fprintf(&b, "\nsweeps: %d, resumes %d", o.sweeps["begun"], o.sweeps["resumes"])
 	fmt.Fprint(&b, "\nfaults:")

@@ -205,6 +205,11 @@ func (w *world) servesStale(key subjects.Key) {
 			t.sawStaleRead++
 		}
 	}
+	for _, c := range w.conversation {
+		if c.key == key.OfTurn() || c.turn.key == key.OfTurn() {
+			c.sawStaleRead++
+		}
+	}
 }
 
 func (s *store) read(ctx context.Context, what string) error {

@@ -70,7 +70,7 @@ func (w *world) sweepRarely() int {
 	if x := w.swept.running; x != nil && !x.over {
 		return 2
 	}
-	if slices.ContainsFunc(w.turns, func(t *turn) bool { return t.purged }) {
+	if slices.ContainsFunc(w.turns, func(t *turn) bool { return t.purged }) || slices.ContainsFunc(w.conversation, func(c *chatMessage) bool { return c.purged }) {
 		return 2
 	}
 	return 32
@@ -82,7 +82,7 @@ func (w *world) sweep() bool {
 		h := w.history(t)
 		return h.claim != nil && len(h.responses) == 0
 	}
-	if w.swept.healthy == maxSweeps || !slices.ContainsFunc(w.turns, open) {
+	if w.swept.healthy == maxSweeps || !slices.ContainsFunc(w.turns, open) && !slices.ContainsFunc(w.conversation, w.isOpen) {
 		return false
 	}
 	w.swept.healthy++
@@ -125,11 +125,14 @@ func (j sweptServer) PublishMsg(ctx context.Context, r *nats.Msg, _ ...jetstream
 	if err != nil {
 		return nil, err
 	}
-	t := w.turnOf(e.Turn)
+	t, c := w.turnOf(e.Turn), w.chatMessageOf(e.Key)
+	if c != nil {
+		t = c.turn
+	}
 	in, _ := w.sim.space.ParseIn(r.Subject)
-	m := &message{w: w, turn: t, pool: in.Pool, kind: events.KindResume, subject: r.Subject, header: r.Header, body: r.Data}
+	m := &message{w: w, turn: t, chat: c, pool: in.Pool, kind: events.KindResume, subject: r.Subject, header: r.Header, body: r.Data}
 	if err := j.s.write(ctx, "publish a resume", func() error {
-		w.checkResume(j.s, t)
+		w.checkResume(j.s, t, c)
 		w.enqueue(m)
 		return nil
 	}); err != nil {
@@ -141,9 +144,9 @@ func (j sweptServer) PublishMsg(ctx context.Context, r *nats.Msg, _ ...jetstream
 }
 
 // checkResume: while the resume that a sweep has published is in the stream, later ones publish none.
-func (w *world) checkResume(s *sweeping, t *turn) {
+func (w *world) checkResume(s *sweeping, t *turn, c *chatMessage) {
 	for _, m := range w.queue {
-		if m.turn == t && m.sweep != nil && !m.settled && m.sweep.ended > 0 && m.sweep.ended < s.began {
+		if m.turn == t && m.chat == c && m.sweep != nil && !m.settled && m.sweep.ended > 0 && m.sweep.ended < s.began {
 			w.violatef("%s: a sweep publishes a resume, though #%d of an earlier sweep is still in the stream", t.id.Turn, m.seq)
 		}
 	}
@@ -164,6 +167,11 @@ func (w *world) checkSwept() {
 		_ = json.Unmarshal(w.documents.data[subjects.SweepKey(strconv.FormatUint(n, 10))], &page) // one that was dropped has none
 		for _, o := range page.Turns {
 			known[o.Key] = true
+		}
+	}
+	for _, c := range w.conversation {
+		if text := w.textOf(c); text != nil && text.Seq < s.From && w.isOpen(c) && !known[c.key.String()] {
+			w.violatef("%s: a sweep has read its text, it is not complete, and no sweep will read it again", c.event.ID)
 		}
 	}
 	for _, t := range w.turns {
@@ -237,7 +245,7 @@ func (h sweptMessages) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
 	h.next++
 	return sweptHeader{
 		subject: h.w.sim.space.JournalSubject(r.Key),
-		header:  nats.Header{idempotency.HeaderLease: {r.Meta.Lease.String()}},
+		header:  nats.Header{idempotency.HeaderLease: {r.Meta.Lease.String()}, idempotency.HeaderOutcome: {r.Meta.Outcome}},
 		meta:    jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Stream: r.Seq}, NumPending: h.pending(), Timestamp: r.Time},
 	}, nil
 }

@@ -40,6 +40,10 @@ type tool struct{ w *world }
 func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	w, x := l.w, l.w.active
 	x.yield("enter")
+	if call.Name == deciderTool {
+		value, err := l.judge()
+		return tools.Result{Value: value}, err
+	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.program != nil {
 		return l.invokeStep(ctx, call, t)
 	}

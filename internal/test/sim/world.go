@@ -47,30 +47,32 @@ type world struct {
 	full      bool // the store is nearly full
 	fullSince time.Time
 
-	pools     []string
-	store     *store
-	processes []*process
-	turns     []*turn
-	former    []*turn // that ended before their keys were used again
-	begun     int     // step in which that happened, 0 before
-	unsent    []*message
-	queue     []*message // by sequence, from 1
-	flying    []func()   // what was sent and has not arrived
-	notices   []notice
-	letters   map[uint64]string // sequence → reason
-	documents *documents        // of context variables
-	ledger    []*entry
-	hits      map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
-	schedules map[string]schedule       // by call and question
-	deferrals map[string]deferred       // by id
-	losing    *message                  // that will be delivered again next
-	room      int                       // for so many of them
-	noRoom    int                       // how often there was none
-	swept     swept
-	passes    []pass // what tools were handed
-	results   []senderResult
-	polled    int    // records in the journal when those who wait in memory looked last
-	active    *fiber // the one that runs, nil while the scheduler does
+	pools        []string
+	store        *store
+	processes    []*process
+	turns        []*turn
+	former       []*turn // that ended before their keys were used again
+	conversation []*chatMessage
+	judged       int // how often the decider of handoffs was asked
+	begun        int // step in which that happened, 0 before
+	unsent       []*message
+	queue        []*message // by sequence, from 1
+	flying       []func()   // what was sent and has not arrived
+	notices      []notice
+	letters      map[uint64]string // sequence → reason
+	documents    *documents        // of context variables
+	ledger       []*entry
+	hits         map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
+	schedules    map[string]schedule       // by call and question
+	deferrals    map[string]deferred       // by id
+	losing       *message                  // that will be delivered again next
+	room         int                       // for so many of them
+	noRoom       int                       // how often there was none
+	swept        swept
+	passes       []pass // what tools were handed
+	results      []senderResult
+	polled       int    // records in the journal when those who wait in memory looked last
+	active       *fiber // the one that runs, nil while the scheduler does
 
 	bursts bool   // threads run alone for some steps
 	runner *fiber // the one that does
@@ -182,7 +184,7 @@ func (w *world) shutdown() {
 func (w *world) result() Result {
 	r := Result{
 		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
-		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{}, Programs: map[string]int{}, Sweeps: map[string]int{},
+		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{}, Programs: map[string]int{}, Sweeps: map[string]int{}, Messages: map[string]int{},
 	}
 	r.Again = len(w.former)
 	for _, t := range append(w.former, w.turns...) {
@@ -195,6 +197,7 @@ func (w *world) result() Result {
 			w.count(&h, r.Questions)
 		}
 	}
+	w.countMessages(r.Messages)
 	r.Questions["without room"] = w.noRoom
 	r.Sweeps["begun"], r.Sweeps["resumes"] = w.swept.begun, w.swept.resumes
 	for _, v := range w.results {
