@@ -91,9 +91,6 @@ invalid. The shape of -o json:
 	return c
 }
 
-// maxArgument bounds the arguments on standard input in bytes.
-const maxArgument = 64 << 20
-
 // argument is the JSON that a command line gives the tool, nil for none.
 func (a *app) argument(args []string) (json.RawMessage, error) {
 	if len(args) == 0 {
@@ -102,12 +99,9 @@ func (a *app) argument(args []string) (json.RawMessage, error) {
 	if args[0] != "-" {
 		return json.RawMessage(args[0]), nil
 	}
-	data, err := io.ReadAll(io.LimitReader(a.stdin, maxArgument+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read standard input: %w", err)
-	case len(data) > maxArgument:
-		return nil, cli.Usagef("call: standard input has over %d bytes", maxArgument)
+	data, err := a.readJSON("call", args[0], "standard input")
+	if err != nil {
+		return nil, err
 	}
 	a.terminal = false // standard input is read: no question can be asked
 	return data, nil

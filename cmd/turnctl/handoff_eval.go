@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -95,21 +94,9 @@ func (a *app) contextFile(name string) (map[string]any, error) {
 	if name == "" {
 		return map[string]any{}, nil
 	}
-	in := a.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, cli.Usagef("handoff eval: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxArgument+1))
-	switch {
-	case err != nil:
-		return nil, cli.Usagef("handoff eval: read the context: %w", err)
-	case len(text) > maxArgument:
-		return nil, cli.Usagef("handoff eval: the context has over %d bytes", maxArgument)
+	text, err := a.readJSON("handoff eval", name, "the context")
+	if err != nil {
+		return nil, err
 	}
 	value, err := events.Decode(text)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -140,25 +139,19 @@ func (a *app) describe(ctx context.Context, box *box) program.Describe {
 
 // planData reads the data of a turn, or takes it from the whole event of one, which names a workflow and an agent.
 func (a *app) planData(file string) (data any, event turnOfPlan, err error) {
-	in, name := a.stdin, "standard input"
-	if file != "-" {
-		name = file
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, event, cli.Usagef("plan check: %w", err)
-		}
-		defer f.Close()
-		in = f
+	name := file
+	if file == "-" {
+		name = "standard input"
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxArgument+1))
-	switch {
-	case err != nil:
-		return nil, event, cli.Usagef("plan check: read %s: %w", name, err)
-	case len(text) > maxArgument:
-		return nil, event, cli.Usagef("plan check: %s has over %d bytes", name, maxArgument)
+	text, err := a.readJSON("plan check", file, name)
+	if err != nil {
+		return nil, event, err
 	}
 	data, err = events.Decode(text)
-	if err != nil {
+	switch {
+	case err != nil && isSeveral(text):
+		return nil, event, cli.Usagef("plan check: %s has several documents, one a line: give one of them, for example by standard input (plan check -)", name)
+	case err != nil:
 		return nil, event, cli.Usagef("plan check: %s is not JSON: %s", name, messageOf(err))
 	}
 	if turn, err := events.DecodeTurn(text); err == nil && turn.Data != nil {

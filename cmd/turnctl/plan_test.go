@@ -122,6 +122,8 @@ func TestPlanCheckSelectsTheToolForTheData(t *testing.T) {
 		{`{}`, []string{"--workflow", "Travel", "--tool", "search"}, cli.Usage, `tool "search" is of kind go and runs no programs`},
 		{`{}`, nil, cli.Usage, "has 2 workflows: name one with --workflow"},
 		{`{`, []string{"--workflow", "Travel"}, cli.Usage, "standard input is not JSON"},
+		{"{\"a\": 1}\n{\"a\": 2}\n", []string{"--workflow", "Travel"}, cli.Usage, "standard input has several documents, one a line: give one of them"},
+		{"\ufeff" + `{"type": "tool_calls", "calls": []}`, []string{"--workflow", "Travel"}, cli.OK, "Travel/run_plan runs 0 calls"},
 		{`{"kind": "plan_ready", "plan": {"type": "tool_calls", "calls": [{"tool_name": "search", "arguments": {"city": "Rome"}}]}, "turn_idempotency_key": "t", "context": {"chat_id": "c", "workflow_name": "Travel"}}`, nil, cli.OK, "Travel/run_plan runs 1 call"},
 	} {
 		code, stdout, stderr := atTerminal(t, test.data, append([]string{"plan", "check", "-", "--workflows", dir}, test.args...)...)

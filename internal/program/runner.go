@@ -45,11 +45,11 @@ type End struct {
 	flow.Outcome
 }
 
-// startRefused is what [Steps].MayStart has returned, as the error of a program. If a nested program ends with it, the calls that run
+// startRefusedError is what [Steps].MayStart has returned, as the error of a program. If a nested program ends with it, the calls that run
 // at the same time may end, as its own calls did: nothing has stopped them.
-type startRefused struct{ error }
+type startRefusedError struct{ error }
 
-func (e startRefused) Unwrap() error { return e.error }
+func (e startRefusedError) Unwrap() error { return e.error }
 
 // errRaceOver stops the calls of a race that another one has won.
 var errRaceOver = &events.Error{Code: events.CodeCancelled, Msg: "another call of the group won"}
@@ -109,7 +109,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		if len(next.Start) > 0 && why == nil {
 			if err := r.Steps.MayStart(ctx); err != nil {
-				why = startRefused{err}
+				why = startRefusedError{err}
 			}
 		}
 		if why == nil {
@@ -129,7 +129,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		if err := r.await(r.waiting(why)); err != nil && why == nil {
 			why = err
-			if _, ends := errors.AsType[startRefused](err); !ends {
+			if _, ends := errors.AsType[startRefusedError](err); !ends {
 				r.stopAll(err)
 			}
 		}
