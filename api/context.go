@@ -40,6 +40,7 @@ type DecidedMessage struct {
 	Run        string          `json:"run_id,omitempty"`
 	Sequence   uint64          `json:"sequence"`               // of its text in the journal
 	OutOfOrder bool            `json:"out_of_order,omitempty"` // a later message of the run was handled before, so it changed nothing
+	Refused    string          `json:"refused,omitempty"`      // why its changes were left out
 	Changed    []string        `json:"changed,omitempty"`      // the variables that it has set
 	Handoff    json.RawMessage `json:"handoff,omitempty"`      // as in chat.handoff: to, rule, reason, …; missing if it is not decided yet, or none is due
 }

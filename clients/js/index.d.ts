@@ -185,8 +185,38 @@ export class Client {
   questions(filter?: { app?: string; chat?: string }): AsyncGenerator<Question, void, void>;
   /** Lists the stored events of a chat in order, from a sequence. Needs the rights of a reader. */
   history(filter: { app?: string; chat: string; from?: number }): AsyncGenerator<EventRecord, void, void>;
+  /**
+   * Reads the context variables of a chat as they are now, by default with the declared ones of the workflow of its newest turn or
+   * message. Needs the rights of an inspector.
+   */
+  context(filter: { app?: string; chat: string; workflow?: string }): Promise<ChatContext>;
   /** Fetches a payload or tool_args over 256 KiB, which an event replaces by {"$blob": …}. Needs the rights of a fetcher. */
   fetch(value: unknown, options?: { app?: string }): Promise<unknown>;
+}
+
+/** The context variables of a chat, and what was decided for its newest messages. */
+export interface ChatContext {
+  chat_id: string;
+  workflow_name?: string;
+  /** 0 if nothing is stored. */
+  revision: number;
+  variables: Record<string, unknown>;
+  /** The sequence of the record that set a variable last; the others have their start values. */
+  set?: Record<string, number>;
+  private?: string[];
+  omitted?: Record<string, number>;
+  last_speaker?: string;
+  run_id?: string;
+  turn_sequence?: number;
+  messages?: {
+    message_id?: string;
+    run_id?: string;
+    sequence: number;
+    out_of_order?: boolean;
+    refused?: string;
+    changed?: string[];
+    handoff?: Record<string, unknown>;
+  }[];
 }
 
 /** The base of all errors of this module. */

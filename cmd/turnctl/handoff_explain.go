@@ -289,7 +289,7 @@ func (e *explanation) compareDecisions(rules *handoff.Rules, in handoff.Input) {
 	e.Same = equal(h.To, e.Now.To) && equal(h.Rule, e.Now.Rule) && h.Reason == e.Now.Reason && h.Code == e.Now.Code
 	switch {
 	case e.Same:
-	case h.Code == "out_of_order" || h.Code == "unknown_workflow":
+	case h.Reason == string(handoff.ReasonUndecided) && h.Rule == nil && h.Code != handoff.CodeCycle:
 		e.notef("no rule was tried: %s", h.Message)
 	default:
 		e.notef("with the rules of the folder and the values below, the decision would be another one now: the stored decision counts")

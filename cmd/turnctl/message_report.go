@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type messageReport struct {
 	Time       time.Time    `json:"time"`
 	Sequence   int64        `json:"turn_sequence,omitempty"`
 	OutOfOrder bool         `json:"out_of_order,omitempty"` // a later message of the run was handled before, so it changed nothing
+	Refused    string       `json:"refused,omitempty"`      // why its changes were left out
 	Workflow   string       `json:"workflow,omitempty"`
 	Agent      string       `json:"agent,omitempty"`
 	User       string       `json:"user_id,omitempty"`
@@ -138,6 +140,14 @@ func (s *server) messageReport(ctx context.Context, key subjects.Key, payload bo
 		return nil, err
 	}
 	l.decideState()
+	unset := func(t triggerFact) bool { return t.Seq == 0 }
+	if !l.OutOfOrder && l.State == messageComplete && slices.ContainsFunc(l.Triggers, unset) {
+		if state, err := s.contextState(ctx, l.App, l.Chat, nil); err == nil { // without the right to read it, it stays unknown
+			if d := state.Of(l.token, l.Seq); d != nil {
+				l.Refused = d.Refused
+			}
+		}
+	}
 	return l, nil
 }
 

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +109,24 @@ func TestShowPrintsAChat(t *testing.T) {
 	code, _, stderr = turnctl(t, v.Server, "show", "c", "m9", "--message")
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr, "turnctl ls --messages")
+}
+
+func TestShowPrintsWhyTheChangesOfAMessageAreLeftOut(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	full := map[string]any{}
+	for i := range 4096 {
+		full[strconv.Itoa(i)] = map[string]any{"value": 1, "written": 1}
+	}
+	body, err := json.Marshal(full)
+	require.NoError(t, err)
+	_, err = v.Connect().Request("$KV.ONETURN_CONTEXT."+subjects.ContextKey(events.DefaultApp, "c"), body, 5*time.Second)
+	require.NoError(t, err)
+	v.publish("m1", "Interviewer", "NEXT")
+	require.Contains(t, strings.Join(strings.Fields(ok(t, v.Server, "show", "c", "m1")), " "), "done true none: left out, ")
+	require.Contains(t, decode[onlyMessage](t, v.Server, "show", "c", "m1").Message.Refused, "4096")
+	e := decode[explanation](t, v.Server, "handoff", "explain", "c", "m1", "--workflows", v.workflows)
+	require.Contains(t, e.Notes[0], "no rule was tried: ")
 }
 
 // The records are as a worker stores them that has asked the model of the agent to correct its output.

@@ -116,6 +116,8 @@ func (l *messageReport) triggersText(w io.Writer) {
 		switch {
 		case t.Seq > 0:
 			change = "record " + strconv.FormatUint(t.Seq, 10)
+		case l.Refused != "":
+			change = "none: left out, " + clean(l.Refused, 300)
 		case l.OutOfOrder:
 			change = "none: the message is out of order"
 		case len(t.From) > 0:

@@ -27,6 +27,7 @@ type Decided struct {
 	Message    string          // its token, see [subjects.MessageToken]
 	Seq        uint64          // of its text in the journal
 	OutOfOrder bool            // a later message of its run was applied before, so it changed nothing
+	Refused    string          // why it has set nothing, although a trigger matched: "" if it was not refused
 	Changed    []string        // the variables that it has set
 	Handoff    json.RawMessage // nil if it is not decided yet, or none is due
 }
@@ -66,7 +67,7 @@ func (v *Variables) State(ctx context.Context, app, chat string, start map[strin
 }
 
 func (a *applied) decided() Decided {
-	d := Decided{Message: a.Message, Seq: a.Seq, OutOfOrder: a.OutOfOrder, Handoff: a.Handoff}
+	d := Decided{Message: a.Message, Seq: a.Seq, OutOfOrder: a.OutOfOrder, Refused: a.Refused, Handoff: a.Handoff}
 	for _, c := range a.Updates {
 		d.Changed = append(d.Changed, c.Variable)
 	}

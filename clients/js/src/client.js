@@ -112,6 +112,11 @@ export class Client {
     yield* pages(this.#nc, await this.#subjects.api(app, "history"), { chat_id: chat, from }, "records");
   }
 
+  /** Reads the context variables of a chat as they are now: {variables, set, last_speaker, messages, …}. */
+  async context({ app = this.#app, chat, workflow }) {
+    return (await ask(this.#nc, await this.#subjects.api(app, "context"), { chat_id: chat, workflow_name: workflow })).json();
+  }
+
   /** Fetches a payload or tool_args over 256 KiB, which an event replaces by {"$blob": …}; others are returned as they are. */
   async fetch(value, { app = this.#app } = {}) {
     if (typeof value?.$blob !== "string") return value;

@@ -110,6 +110,9 @@ test("the object in an agent's message runs its tool, and hidden texts are not s
   assert.equal(found.get("m1chat.text"), true);
   assert.equal(found.get("m2chat.text"), false);
   assert.equal(found.get("m3chat.user_message"), true);
+  const context = await client.context({ chat: "messages" });
+  assert.equal(context.last_speaker, "Interviewer");
+  assert.equal(context.variables.interview_complete, true);
 });
 
 test("a turn is cancelled", async () => {

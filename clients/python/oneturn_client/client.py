@@ -164,6 +164,11 @@ class Client:
         """Lists the stored events of a chat in order, from a sequence: {sequence, kind, event, …}."""
         return self._pages(app or self._app, "history", {"chat_id": chat, "from": start}, "records")
 
+    def context(self, *, chat, app=None, workflow=None):
+        """Reads the context variables of a chat as they are now: {variables, set, last_speaker, messages, …}, by default with the
+        declared ones of the workflow of its newest turn or message."""
+        return json.loads(self._ask(app or self._app, "context", {"chat_id": chat, "workflow_name": workflow}).body)
+
     def fetch(self, value, *, app=None):
         """Fetches a payload or tool_args over 256 KiB, which an event replaces by {"$blob": …}; others are returned as they are."""
         if not (isinstance(value, dict) and isinstance(value.get("$blob"), str)):

@@ -122,6 +122,8 @@ class ClientTest:
         self.assertFalse(is_shown(texts["chat.text"]))
         updates = [event["data"] for event in found if event["type"] == "chat.context_update"]
         self.assertEqual([(update["variable"], update["value"]) for update in updates], [("interview_complete", True)])
+        context = self.client.context(chat=self.chat())
+        self.assertEqual((context["variables"]["interview_complete"], context["last_speaker"]), (True, "Interviewer"))
 
     def test_a_turn_is_cancelled(self):
         turn = {"chat": self.chat(), "turn": "nap-1", "workflow": "Clients", "agent": "Sleeper", "model": "Nap", "data": {"seconds": 60}}
