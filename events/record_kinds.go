@@ -24,6 +24,7 @@ const (
 	RecordContextUpdate    = KindContextUpdate    // public, with the token of a variable: its change
 	RecordStructuredOutput = KindStructuredOutput // public: the object of an agent without a tool that runs by itself
 	RecordHandoff          = KindHandoff          // public: the speaker after a message
+	RecordTurn             = "turn"               // private: the turn of a message, if it is not under the key that the text names
 
 	RecordReused = "reused" // private, with a fingerprint: the turn key was used again for other data
 )

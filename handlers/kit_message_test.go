@@ -187,3 +187,16 @@ func (k *messageKit) diesBefore(kind string, m *inbound.Message) {
 	require.Equal(k.t, inbound.Leave, k.Handle(k.t.Context(), m).Do)
 	k.Journal = whole
 }
+
+// deliverTurn has the event of a turn handled, which has to be acknowledged.
+func (k *messageKit) deliverTurn(turn, agent string, data map[string]any) {
+	k.t.Helper()
+	k.seq++
+	m := k.message(k.seq, 1)
+	body, err := events.EncodeTurn(&events.StructuredOutputReady{
+		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: turn}, Workflow: "WF", Agent: agent, Model: "Plan", Data: data, AutoToolMode: true,
+	}, m.Stored)
+	require.NoError(k.t, err)
+	m.Data = body
+	k.handled(m)
+}

@@ -33,7 +33,7 @@ func (h *Handlers) handOff(ctx context.Context, s *chatMessage) error {
 		s.hit(failpoint.AfterDecision)
 		return h.storeHandoff(s, s.decided)
 	}
-	stored, err := h.Journal.Followed(s.m.Held, s.key, events.RecordHandoff)
+	stored, err := h.Journal.Followed(s.m.Held, &s.record, s.key, events.RecordHandoff)
 	if err != nil || stored {
 		return err
 	}

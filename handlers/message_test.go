@@ -70,14 +70,7 @@ func TestMessageAndEventWithOneTurnKeyAreOneTurn(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
 	k.deliver("m1", "Architect", `{"title":"Shop"}`, func(e *events.AgentMessage) { e.Turn = "turn" })
-	event := k.message(100, 1)
-	body, err := events.EncodeTurn(&events.StructuredOutputReady{
-		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "Architect", Model: "Plan",
-		Data: map[string]any{"title": "Shop"}, AutoToolMode: true,
-	}, event.Stored)
-	require.NoError(t, err)
-	event.Data = body
-	k.handled(event)
+	k.deliverTurn("turn", "Architect", map[string]any{"title": "Shop"})
 	require.EqualValues(t, 1, k.entered.Load())
 }
 

@@ -65,10 +65,16 @@ func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inb
 	switch end, over, err := h.endOfTurn(s, t); {
 	case err != nil:
 		return h.redeliver(s.m, "the turn of a message cannot be read", err)
-	case !over && t.claimedBy(s):
-		return d // the worker that ends it hands off
-	case !over:
+	case !over && !t.claimedBy(s) && s.handsOff():
 		return h.awaitTurn(s, t)
+	case !over || t.claimed == nil:
+		if err := h.noteTurn(s, t); err != nil {
+			return h.redeliver(s.m, "where the turn of a message is could not be stored", err)
+		}
+		if !over {
+			return d // the worker that ends it hands off
+		}
+		return h.turnEnded(s, t.Key, nil, nil)
 	case end == nil:
 		return h.turnEnded(s, t.Key, t.claimed, nil)
 	default:
@@ -110,6 +116,18 @@ func (h *Handlers) endOfTurn(s *chatMessage, t *turn) (end *idempotency.Record, 
 	}
 	end, err = h.Journal.ResponseOf(s.m.Held, t.Key)
 	return end, end != nil, err
+}
+
+// noteTurn stores for sweeps where the turn of a message is, if they would not find it by the text. Without that they would resume
+// the message again and again.
+func (h *Handlers) noteTurn(s *chatMessage, t *turn) error {
+	switch {
+	case !s.handsOff() && t.claimed == nil:
+		return h.Journal.NoteTurn(s.m.Held, &s.record, s.key, idempotency.NoTurn)
+	case s.handsOff() && t.claimed != nil && t.Key != subjects.TurnKey(s.AppID, s.ChatID, s.RunID, t.TurnID.Turn):
+		return h.Journal.NoteTurn(s.m.Held, &s.record, s.key, t.Key.String())
+	}
+	return nil
 }
 
 // claimedBy reports whether the claim of a turn names a message.

@@ -50,7 +50,7 @@ func (h *Handlers) mayFollow(s *chatMessage) error {
 	var err error
 	switch {
 	case s.handsOff(): // the last record
-		done, err = h.Journal.Followed(s.m.Held, s.key, events.RecordHandoff)
+		done, err = h.Journal.Followed(s.m.Held, &s.record, s.key, events.RecordHandoff)
 	case s.Turn != "": // the rest is done as for any turn
 		done, err = h.isTurnClaimed(s)
 	}

@@ -59,7 +59,8 @@
 // without a question. A pool is a group of workers with a separate queue.
 //
 // The outcome of a record (header Oneturn-Verdict) is what it decides: in a claim, the code of a turn that fails before its
-// tool; in a park record, how the epoch ended; in an answer and its ack, how the question was decided.
+// tool; in a park record, how the epoch ended; in an answer and its ack, how the question was decided; in the text of a message, what
+// follows from it; in its turn record, where its turn is.
 //
 // The leader is the server that orders the writes of the journal, and all reads are answered by it. A leader that was
 // replaced and has not detected that answers for a moment from before the newest records: a stale read. A turn is corrupt if

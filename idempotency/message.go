@@ -14,6 +14,7 @@ import (
 //	context_update.<variable> (Follow) each variable that it has changed, as the document of the chat has decided
 //	structured_output (Follow)         the object of an agent that has no tool which runs by itself
 //	the records of its turn            if it makes one; the claim of the turn names the message ([Meta].Message)
+//	turn (NoteTurn)                    if that turn never runs, or runs under a reused key: for sweeps
 //	handoff (Follow)                   the next speaker; of a message with a turn, once that has ended
 //
 // Each is a create, and each step in the document is a marked compare-and-set, so any worker that holds the message may continue
@@ -27,6 +28,9 @@ const (
 	DueHandoff     = "handoff"      // a handoff
 	DueTurnHandoff = "turn,handoff" // a turn, and a handoff when that has ended
 )
+
+// NoTurn is the outcome of the turn record of a message whose turn never runs. Any other is the key of its turn.
+const NoTurn = "none"
 
 // MessageClaim is the request to store a message.
 type MessageClaim struct {
@@ -69,9 +73,17 @@ func (j *Journal) TextOf(ctx context.Context, key subjects.Key) (Record, error) 
 }
 
 // Followed reports whether a record that follows from a message is stored, as the leader knows it.
-func (j *Journal) Followed(ctx context.Context, key subjects.Key, kind string, id ...string) (bool, error) {
+func (j *Journal) Followed(ctx context.Context, text *Record, key subjects.Key, kind string, id ...string) (bool, error) {
 	r, err := j.last(ctx, key.Public(kind, id...))
-	return r != nil, err
+	return r != nil && !r.Former(text.Seq), err
+}
+
+// NoteTurn stores where the turn of a message is, [NoTurn] or its key, for sweeps: they look for it under the key in the text.
+func (j *Journal) NoteTurn(ctx context.Context, text *Record, key subjects.Key, turn string) error {
+	_, _, err := j.create(ctx, Record{
+		Key: key.Private(events.RecordTurn), Meta: Meta{Nonce: NewNonce(), Epoch: 1, Fingerprint: text.Meta.Fingerprint, Outcome: turn, Trace: text.Meta.Trace},
+	}, text.Seq)
+	return err
 }
 
 // Follow stores an event that follows from a message, under a key of the message or of a call for it, and returns the record that

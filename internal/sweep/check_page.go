@@ -168,6 +168,8 @@ func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	switch {
 	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
 		return false, nil
+	case o.Of != "":
+		return r.turnIsOpen(ctx, o)
 	case o.parked():
 		key, _ := subjects.ParseCall(o.Key)
 		newest, err := r.Store.Last(ctx, key.TurnRecords()) // of its steps as well

@@ -109,3 +109,42 @@ func TestMessageWhoseCorrectionWasNotClaimedIsResumed(t *testing.T) {
 		}
 	}
 }
+
+func TestMessageWhoseTurnNeverRunsIsNotResumed(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	turn := b.text("turn", "t", idempotency.DueTurn)
+	pages := sweep.NewMemoryPages()
+	_, found := b.sweep(pages)
+	require.Equal(t, []string{turn.String()}, found)
+	j := idempotency.New(b.Store, "w", idempotency.Options{})
+	text, err := j.TextOf(t.Context(), turn)
+	require.NoError(t, err)
+	require.NoError(t, j.NoteTurn(t.Context(), &text, turn, idempotency.NoTurn))
+	for _, p := range []sweep.Pages{pages, sweep.NewMemoryPages()} {
+		swept, found := b.sweep(p)
+		require.Empty(t, found)
+		require.Zero(t, swept.Open)
+	}
+}
+
+func TestMessageThatWaitsForATurnIsResumedWhenThatHasEnded(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	message := b.text("m", "t", idempotency.DueTurnHandoff)
+	j := idempotency.New(b.Store, "w", idempotency.Options{})
+	event := idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 1, Delivery: 1}, Event: []byte(`{}`), Effect: "none", Fingerprint: "f",
+	}
+	d, err := j.Claim(t.Context(), event) // of an event, which does not know the message
+	require.NoError(t, err)
+	pages := sweep.NewMemoryPages()
+	for range 2 {
+		_, found := b.sweep(pages)
+		require.NotContains(t, found, message.String())
+	}
+	_, err = j.Finish(t.Context(), d.Hold, []byte(`{}`))
+	require.NoError(t, err)
+	_, found := b.sweep(pages)
+	require.Contains(t, found, message.String())
+}

@@ -46,7 +46,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 			switch {
 			case !ok:
 			case !found.add(rec, m, meta):
-				r.news.add(rec.OfTurn(), meta.Sequence.Stream, isOfTurn(rec, events.KindToolResponse) || isOfTurn(rec, events.KindHandoff))
+				r.news.add(rec.OfTurn(), meta.Sequence.Stream, isOfTurn(rec, events.KindToolResponse) || endsMessage(rec, m))
 			case isOfTurn(rec, events.KindToolCall):
 				r.news.forget(rec.Key)
 			}
@@ -80,6 +80,12 @@ func isOfTurn(r subjects.Record, kind string) bool {
 	return r.Kind == kind && !r.Private && r.ID == "" && r.Call == subjects.SingleCall
 }
 
+// endsMessage reports whether nothing (more) follows from a message after a record.
+func endsMessage(r subjects.Record, m jetstream.Msg) bool {
+	return isOfTurn(r, events.KindHandoff) ||
+		r.Private && r.Kind == events.RecordTurn && m.Headers().Get(idempotency.HeaderOutcome) == idempotency.NoTurn
+}
+
 // add records what a header shows, and reports whether its turn was claimed in this part or does not matter. If not,
 // the turn was claimed in an earlier part. Records of the steps of a program count for its turn, but none of them claims or
 // ends it.
@@ -105,11 +111,11 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 		o.Message = true
 	case !known:
 		return false
-	case r.Private || r.ID != "":
-		o.Held, o.Stream = 0, "" // another message may hold it, or none
-	case isOfTurn(r, events.KindHandoff):
+	case endsMessage(r, m):
 		delete(c.open, turn)
 		return true
+	case r.Private || r.ID != "":
+		o.Held, o.Stream = 0, "" // another message may hold it, or none
 	case isOfTurn(r, events.KindToolResponse):
 		if !o.Secret { // else it is checked one more time, to erase them
 			delete(c.open, turn)

@@ -33,6 +33,8 @@ type OpenTurn struct {
 	Resume uint64 `json:"resume,omitempty"` // sequence of the last resume in the inbound stream
 	// Message is set if it is a message of an agent or a user, from which not all has followed.
 	Message bool `json:"message,omitempty"`
+	// Of is the key of the turn that a message waits for, "" if it waits for none.
+	Of string `json:"of,omitempty"`
 	// Secret is set if the turn has sealed records, which are to be erased when it has ended.
 	Secret bool `json:"secret,omitempty"`
 }
@@ -55,11 +57,13 @@ func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
 
 // note records what was found, for the next check.
 func (o *OpenTurn) note(f *Finding, resume uint64) {
-	o.Parked, o.Held, o.Stream, o.Resume = 0, 0, "", resume
+	o.Parked, o.Held, o.Stream, o.Of, o.Resume = 0, 0, "", "", resume
 	if o.At == 0 && f.Turn != nil && f.Turn.Claim != nil {
 		o.Seq, o.At = f.Turn.Claim.Seq, f.Turn.Claim.Time.Unix()
 	}
 	switch {
+	case f.Of != subjects.Key{}:
+		o.Of = f.Of.String()
 	case f.Text != nil && f.Condition == TurnHeld:
 		o.Held, o.Stream = f.Text.Meta.Lease.Seq, f.Text.Meta.Lease.Stream
 	case f.Turn == nil:

@@ -88,6 +88,7 @@ type Finding struct {
 	Age       time.Duration       // since the claim, 0 for an unclaimed one
 	Turn      *idempotency.Turn   // as the leader knows it
 	Text      *idempotency.Record // of a message, in place of Turn
+	Of        subjects.Key        // the turn that a message waits for, if it waits for one
 }
 
 // endedEarlier reports whether the response is the one of an earlier turn of the key, before the claim of a sequence.
