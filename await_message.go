@@ -28,7 +28,7 @@ var ErrMessageConflict = errors.New("the id of the message was used before with 
 // MessageOutcome is what follows from a message, as it is stored.
 type MessageOutcome struct {
 	Text     *events.Text             // what readers of the chat see, and what was found in the content
-	Response *Response                // of the turn that the message has made, nil if it makes none
+	Response *Response                // of the turn that the message has made, or of its last correction; nil if it makes none
 	Output   *events.StructuredOutput // of an agent with a model and without an automatic tool, else nil
 	Updates  []events.ContextUpdate   // of the context variables, in the order of the manifest
 	Handoff  *events.Handoff          // the next speaker, nil if the workflow has no handoff rules
@@ -84,6 +84,7 @@ type messageWait struct {
 	out         MessageOutcome
 	due         string       // what follows from the message, valid with its text
 	turn        chan turnEnd // of the wait for its turn, nil before that begins
+	corrections int          // how often its turn was corrected
 	turns       sync.WaitGroup
 }
 
@@ -151,7 +152,8 @@ func (c *Client) awaitMessage(ctx context.Context, id MessageID, fingerprint str
 			if end.err != nil {
 				return fail(end.err)
 			}
-			w.out.Response, w.turn = end.response, nil
+			w.turn = nil
+			w.ended(end.response)
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fail(fmt.Errorf("%w: %w", context.Cause(ctx), missing))
@@ -166,9 +168,18 @@ func (id *MessageID) asTurn() TurnID {
 	return TurnID{App: id.App, Chat: id.Chat, Run: id.Run, Turn: id.Message}
 }
 
-// ofTurn is the identity of the turn that the message makes.
+// ofTurn is the identity of the turn that the message makes, or of its last correction.
 func (w *messageWait) ofTurn() TurnID {
-	return TurnID{App: w.id.App, Chat: w.id.Chat, Run: w.id.Run, Turn: w.out.Text.Turn}
+	return TurnID{App: w.id.App, Chat: w.id.Chat, Run: w.id.Run, Turn: w.out.Text.CorrectedTurn(w.corrections)}
+}
+
+// ended takes the response of the turn, unless a correction follows.
+func (w *messageWait) ended(r *Response) {
+	if r.Correcting && w.corrections < w.out.Text.Corrections {
+		w.corrections++
+		return
+	}
+	w.out.Response = r
 }
 
 // awaitTurn begins to wait for the response of the turn, once it is known that the message makes one.
@@ -237,16 +248,16 @@ func (w *messageWait) read(ctx context.Context) error {
 		q.From = page.Next
 	}
 	w.out.Updates = updates
-	if w.out.Handoff == nil || !w.follows("turn") || w.out.Response != nil {
-		return nil
-	}
-	end, _, err := w.c.ended(ctx, w.ofTurn(), "", new(questionWatch)) // it is stored before the handoff
-	if err != nil || end == nil {
-		return err
-	}
-	w.out.Response, err = parseResponse(end.event)
-	if err != nil {
-		return corrupt(err)
+	for w.out.Handoff != nil && w.follows("turn") && w.out.Response == nil {
+		end, _, err := w.c.ended(ctx, w.ofTurn(), "", new(questionWatch)) // it is stored before the handoff
+		if err != nil || end == nil {
+			return err
+		}
+		response, err := parseResponse(end.event)
+		if err != nil {
+			return corrupt(err)
+		}
+		w.ended(response)
 	}
 	return nil
 }

@@ -2,10 +2,14 @@ package oneturn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,4 +219,49 @@ func TestPublishedMessageHasTheHeaderAndSubjectOfItsKind(t *testing.T) {
 	e, err := events.DecodeMessage(got.Data)
 	require.NoError(t, err)
 	require.True(t, e.User)
+}
+
+func TestWaitForAMessageThatIsCorrectedEndsWithTheLastCorrection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ last, handoffs string }{
+		{`{"title":"Shop"}`, ""}, {"Still no plan.", ""}, {`{"title":"Shop"}`, "handoffs: [{from: Architect, to: user}]\n"},
+	} {
+		var asked atomic.Int64
+		llm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			text := "No plan."
+			if asked.Add(1) > 1 {
+				text = c.last
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{
+				"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": text},
+			}}})
+		}))
+		t.Cleanup(llm.Close)
+		dir := filepath.Join(t.TempDir(), "workflows", "W")
+		require.NoError(t, os.MkdirAll(dir, 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "oneturn.yaml"), []byte(c.handoffs+`
+agents: {Architect: {model: Plan, completion: editor, corrections: 2}}
+models: {Plan: {type: object, required: [title], properties: {title: {type: string}}}}
+tools:
+- {name: build, kind: go, agent: Architect, effect: idempotent}
+- {name: "agent:editor", auto: false, completion: {url: "`+llm.URL+`", model: small, allow_http: true, allow_private: [127.0.0.0/8]}}
+`), 0o600))
+		s := server(t)
+		start(t, s, oneturn.Config{Workflows: filepath.Dir(dir), Tools: []oneturn.Tool{
+			oneturn.NewTool("build", func(_ context.Context, in post) (string, error) { return in.Title, nil }, oneturn.ToolOptions{}),
+		}})
+		client := client(t, s)
+		m := written("m1", "W", "Architect", "No plan today.")
+		for range 2 { // again, from what is stored
+			got, err := client.DoMessage(t.Context(), m)
+			require.NoError(t, err)
+			require.Equal(t, "m1~2", got.Response.Turn)
+			require.False(t, got.Response.Correcting)
+			require.Equal(t, c.last == `{"title":"Shop"}`, got.Response.Success)
+			require.Equal(t, c.handoffs != "", got.Handoff != nil)
+		}
+		first, err := client.Await(t.Context(), oneturn.TurnID{App: m.App, Chat: m.Chat, Run: m.Run, Turn: "m1"})
+		require.NoError(t, err)
+		require.True(t, first.Correcting)
+	}
 }

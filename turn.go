@@ -74,6 +74,9 @@ type Response struct {
 	// the turn, also if its tool had been entered before. See docs/wire-contract.md.
 	Attempts int
 	Duration time.Duration // in the tool, without waiting for limits or processes; to the millisecond
+	// Correcting is set if the agent's output could not be used and a model is asked to correct it: another turn follows, see
+	// [events.Text.CorrectedTurn]. [Client.AwaitMessage] waits for the last one.
+	Correcting bool
 	// ContextKeys are the context variables that the tool changed.
 	ContextKeys []string
 }
@@ -127,6 +130,6 @@ func parseResponse(body []byte) (*Response, error) {
 		TurnID: TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, ToolCallID: e.ToolCallID,
 		Workflow: e.WorkflowName, Agent: e.Agent, Tool: e.ToolName, Success: e.Success,
 		Content: e.Content, Payload: e.Payload, Code: e.Code, Attempts: e.Attempts,
-		Duration: time.Duration(e.DurationMS) * time.Millisecond, ContextKeys: e.ContextKeys,
+		Duration: time.Duration(e.DurationMS) * time.Millisecond, ContextKeys: e.ContextKeys, Correcting: e.Correcting,
 	}, nil
 }

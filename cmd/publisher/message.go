@@ -201,7 +201,7 @@ func (o *messageOutcome) note(f *oneturn.MessageOutcome) {
 	o.Status, o.Success = events.StatusOK, true
 	o.Content, o.Hidden, o.Turn = f.Text.Content, f.Text.UIHidden, f.Text.Turn
 	if r := f.Response; r != nil {
-		o.Success, o.Code, o.Payload = r.Success, r.Code, r.Payload
+		o.Turn, o.Success, o.Code, o.Payload = r.Turn, r.Success, r.Code, r.Payload // of the last correction
 		if !r.Success {
 			o.Error = r.Content
 		}
