@@ -125,7 +125,11 @@ func (h *Handlers) correction(ctx context.Context, s *chatMessage, n int, feedba
 	stored, err := h.Journal.End(s.m.Held, key)
 	if errors.Is(err, idempotency.ErrNotFound) {
 		binding := h.Bindings().Corrector(s.WorkflowName, s.Agent)
-		if binding == nil { // the manifests have changed just now
+		claimed, errClaim := h.isClaimedFor(s, n)
+		switch {
+		case errClaim != nil:
+			return nil, errClaim
+		case binding == nil || claimed: // the manifests have changed just now, or had when its turn was claimed
 			return s.notAsked(used, events.CodeUnknownTool, "the manifests name no model for it any more"), nil
 		}
 		stored, err = h.askForCorrection(ctx, s, n, binding, feedback)
@@ -139,6 +143,18 @@ func (h *Handlers) correction(ctx context.Context, s *chatMessage, n int, feedba
 		return s.notAsked(used, events.CodeTooLarge, reason(err)), nil
 	}
 	return nil, err
+}
+
+// isClaimedFor reports whether the turn of correction n is claimed by the message.
+func (h *Handlers) isClaimedFor(s *chatMessage, n int) (bool, error) {
+	if s.Turn == "" {
+		return false, nil
+	}
+	claims, err := h.Journal.Claims(s.m.Held, subjects.TurnKey(s.AppID, s.ChatID, s.RunID, s.CorrectedTurn(n)))
+	if err != nil {
+		return false, fmt.Errorf("read the claim of the turn of a correction: %w", err)
+	}
+	return messageOf(claims[0]) == s.key.Turn, nil
 }
 
 // notAsked is a correction that the model is not asked for.

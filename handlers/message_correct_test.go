@@ -402,3 +402,33 @@ func TestHandoffFollowsACorrectionThatWasParked(t *testing.T) {
 	require.Equal(t, usage(1), k.responseOf("m1~1")["usage"])
 	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
 }
+
+func TestCorrectionThatNoModelWasAskedForIsNotAskedForLater(t *testing.T) {
+	t.Parallel()
+	k := newCorrectionKit(t, 1, "", always(`{"title":"Shop"}`))
+	with := k.Bindings
+	without := newCorrectionKit(t, 0, "", always("")).Bindings
+	message := subjects.MessageKey("app", "chat", "", "m1")
+	store := &dying{Memory: k.store}
+	k.Journal = idempotency.New(store, "w", idempotency.Options{})
+	m := k.writes("m1", "Architect", `{"name":"Shop"}`)
+	dies := func(key string) {
+		ctx, die := context.WithCancel(t.Context())
+		store.key, store.die = key, die
+		m = again(m)
+		m.Held = ctx
+		require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
+		store.die = nil
+	}
+	dies(message.WithCall("c1").Public(events.KindToolCall))
+	k.Bindings = without
+	dies(message.Public(events.KindHandoff))
+	require.Equal(t, "unknown_tool", k.responseOf("m1~1")["code"])
+	k.Bindings = with
+	m = again(m)
+	m.Held = t.Context()
+	k.handled(m)
+	require.Zero(t, k.asked.Load())
+	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
+	require.Empty(t, k.deadReasons())
+}
