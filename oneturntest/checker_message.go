@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
@@ -295,13 +296,40 @@ func (c *checker) checkOutput(m *messageFacts) {
 		c.failf(invariantMessage, m.name, "its structured output cannot be read: %v", err)
 		return
 	}
-	want, _ := events.AppendJSON(nil, m.event.StructuredOutput)
+	object, unread, known := m.outputOf()
+	if !known {
+		return // it is outside of the record
+	}
+	want, _ := events.AppendJSON(nil, object)
 	has, _ := events.AppendJSON(nil, e.Payload)
 	switch {
-	case e.Success && m.event.Unread != nil, e.Success && !bytes.Equal(has, want):
-		c.failf(invariantMessage, m.name, "its structured output is another one than its text has")
+	case e.Success && unread, e.Success && !bytes.Equal(has, want):
+		c.failf(invariantMessage, m.name, "its structured output is another one than its text has, or its last correction")
 	case !e.Success && e.Code != events.CodeValidationFailed:
 		c.failf(invariantMessage, m.name, "its structured output failed with %q", e.Code)
+	}
+}
+
+// outputOf returns the structured output of a message: of its last correction, or without one of its text.
+func (m *messageFacts) outputOf() (object any, unread, known bool) {
+	object, unread = m.event.StructuredOutput, m.event.Unread != nil
+	for n := 1; ; n++ {
+		call := m.calls["c"+strconv.Itoa(n)]
+		if call == nil || call.response == nil {
+			return object, unread, true
+		}
+		var r events.ToolResponse
+		if parse(call.response.Data, &r) != nil || r.Code != "" {
+			return object, true, true // the model has not replied
+		}
+		if _, outside := events.BlobOf(r.Payload); outside {
+			return nil, false, false
+		}
+		correction, err := events.ReadCorrection(r.Payload)
+		if err != nil {
+			return nil, false, false
+		}
+		object, unread = correction.StructuredOutput, correction.Unread != nil
 	}
 }
 

@@ -25,7 +25,7 @@ func parkedRows() []messageRow {
 		cancelledRow("A10 cancelled and decided", failpoint.AfterDecision),
 	}
 	for _, point := range []string{
-		failpoint.AfterAnswer, failpoint.AfterResume, failpoint.Finish, failpoint.AfterFinish, failpoint.AfterMerge, failpoint.AfterDecision, failpoint.Handoff,
+		failpoint.AfterAnswer, failpoint.AfterResume, failpoint.Finish, failpoint.AfterFinish, failpoint.AfterDecision, failpoint.Handoff,
 	} {
 		rows = append(rows, answeredRow("A10 answered, "+point, point, true))
 	}

@@ -15,7 +15,7 @@ import (
 
 // messageRows are the rows of messages whose turn asks no questions.
 func messageRows() []messageRow {
-	return slices.Concat(rowsOfTexts(), rowsOfTurns(), rowsOfHandoffs(), rowsOfLostWrites())
+	return slices.Concat(rowsOfTexts(), rowsOfTurns(), rowsOfHandoffs(), rowsOfCorrections(), rowsOfLostWrites())
 }
 
 // messageAt is a row of a message from which everything follows; its turn is not called, or has ended, when the worker dies.
@@ -40,7 +40,6 @@ func rowsOfTexts() []messageRow {
 		shaped("A3 document changed, without a turn", failpoint.AfterApply+kill, plain),
 		messageAt("A3 first update stored and not confirmed", failpoint.Update+kill),
 		messageAt("A3 first update stored", failpoint.AfterUpdate+kill),
-		messageAt("A3 second update stored and not confirmed", failpoint.Update+kill2),
 		messageAt("A4 updates stored", failpoint.AfterUpdate+kill2),
 		messageAt("A4 before the claim", failpoint.BeforeClaim+kill),
 		shaped("A4 structured output stored and not confirmed", failpoint.Output+kill, structured),
@@ -59,7 +58,7 @@ func rowsOfTurns() []messageRow {
 	inside.shape = whole(stepInput{Die: 1})
 	return []messageRow{
 		cut("A5 claim stored and not confirmed", failpoint.Claim+kill, 0, false),
-		cut("A5 claimed", failpoint.AfterClaim+kill, 0, true),
+		cut("A5 claimed", failpoint.AfterClaim+kill, 0, false),
 		inside,
 		cut("A5 returned", failpoint.AfterTool+kill, 1, true),
 		messageAt("A5 response stored and not confirmed", failpoint.Finish+kill),
@@ -86,16 +85,38 @@ func rowsOfHandoffs() []messageRow {
 }
 
 // decided is a row of a message after which a model decides who speaks. It is asked once.
-func decided(name, fails string) messageRow {
-	w := shaped(name, fails, judged)
+func decided(name, fails string) messageRow { return asks("judge", 1, shaped(name, fails, judged)) }
+
+// asks is a row in which a model is asked so often.
+func asks(model string, times int, w messageRow) messageRow {
 	w.also = func(t *testing.T, r *rig, _ *oneturntest.Facts) {
 		t.Helper()
-		require.Equal(t, 1, r.programs.models.calls("judge"), "the decider was asked")
+		require.Equal(t, times, r.programs.models.calls(model), "calls of model %s", model)
 	}
 	return w
 }
 
-// rowsOfLostWrites are A1 to A7 for a worker that lives: of writes of each kind the first one is lost, or its confirmation, and
+// rowsOfCorrections are A8 and A9: an output that does not fit is corrected once.
+func rowsOfCorrections() []messageRow {
+	row := func(name, fails string, asked int) messageRow {
+		return asks("editor", asked, shaped(name, fails, corrected))
+	}
+	claimed := row("A9 turn of the correction claimed", failpoint.AfterClaim+kill, 1)
+	claimed.cut = true
+	return []messageRow{
+		row("A8 output refused", failpoint.AfterFinish+kill, 1),
+		row("A8 call of the correction stored and not confirmed", failpoint.StepCall+kill, 1),
+		row("A8 model not asked", failpoint.BeforeCorrection+kill, 1),
+		row("A8 model has replied", failpoint.AfterCorrectionReply+kill, 2),
+		row("A9 reply stored and not confirmed", failpoint.StepResponse+kill, 1),
+		row("A9 reply stored", failpoint.AfterCorrection+kill, 1),
+		asks("editor", 1, shaped("A9 reply stored, without a tool", failpoint.AfterCorrection+kill, correctedOutput)),
+		claimed,
+		row("A9 response stored", failpoint.AfterFinish+kill2, 1),
+	}
+}
+
+// rowsOfLostWrites are A1 to A9 for a worker that lives: of writes of each kind the first one is lost, or its confirmation, and
 // every other one after it.
 func rowsOfLostWrites() (rows []messageRow) {
 	for name, of := range map[string]struct {
@@ -105,11 +126,12 @@ func rowsOfLostWrites() (rows []messageRow) {
 		"with a turn":       {whole(stepInput{}), []string{failpoint.Update, failpoint.Claim, failpoint.Finish}},
 		"without a turn":    {plain, []string{failpoint.Update}},
 		"structured output": {structured, []string{failpoint.Output}},
+		"corrected":         {corrected, []string{failpoint.Update, failpoint.Claim, failpoint.Finish, failpoint.StepCall, failpoint.StepResponse}},
 		"decider":           {judged, []string{failpoint.StepCall, failpoint.StepResponse}},
 	} {
 		points := slices.Concat(of.points, []string{failpoint.Text, failpoint.Document, failpoint.Handoff})
 		for how, do := range map[string]string{"confirmations lost": "=drop_ack@odd", "writes lost": "=drop_req@odd"} {
-			w := shaped("A1 to A7 "+name+", "+how, strings.Join(points, do+";")+do, of.shape)
+			w := shaped("A1 to A9 "+name+", "+how, strings.Join(points, do+";")+do, of.shape)
 			w.lives = true
 			rows = append(rows, w)
 		}

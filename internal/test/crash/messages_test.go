@@ -55,6 +55,7 @@ type shape struct {
 	events  []string // public records in their order; the call of its turn is turn.tool_call
 	sets    []string // variables
 	to      string   // next speaker
+	turn    string   // key of the turn that counts, of a correction; default: the one of the message
 }
 
 // whole is a message from which everything follows: variables, a turn whose tool changes another one, and a handoff by that.
@@ -86,6 +87,24 @@ func structured(string) shape {
 	return shape{agent: critic, content: `{"name":"good"}`, events: []string{"text", "structured_output", "handoff"}, to: interviewer}
 }
 
+// corrected is a message whose output does not fit. The turn of its correction is the one of a whole message.
+func corrected(effect string) shape {
+	s := whole(stepInput{})(effect)
+	s.content, s.turn = `DONE. {"title": "Shop"}`, theTurn.Turn+"~1"
+	s.events = []string{
+		"text", "context_update.first", "context_update.second", "turn.tool_call", "turn.tool_response", "c1.tool_call", "c1.tool_response",
+		"turn~1.tool_call", "turn~1.tool_response", "handoff",
+	}
+	return s
+}
+
+// correctedOutput is a message of an agent whose output calls no tool, and does not fit.
+func correctedOutput(effect string) shape {
+	s := structured(effect)
+	s.content, s.events = `{"title": "Shop"}`, []string{"text", "c1.tool_call", "c1.tool_response", "structured_output", "handoff"}
+	return s
+}
+
 // judged is a message after which a model decides who speaks.
 func judged(string) shape {
 	return shape{agent: moderator, content: "Are we done?", events: []string{"text", "d4.tool_call", "d4.tool_response", "handoff"}, to: critic}
@@ -95,18 +114,21 @@ func judged(string) shape {
 func newMessages(t *testing.T, r *rig) *rig {
 	t.Helper()
 	p := &programs{workflows: t.TempDir(), signals: t.TempDir(), models: startModels(t), softStop: "5s"}
-	p.models.replies["judge"] = `{"holds": true}`
+	p.models.replies["judge"], p.models.replies["editor"] = `{"holds": true}`, `{"name": "build", "sets": "built"}`
 	r.programs = p
-	agents := map[string]any{interviewer: nil, moderator: nil, critic: map[string]any{"model": "Plan"}}
+	planning := map[string]any{"model": "Plan", "completion": "editor", "corrections": 2}
+	agents := map[string]any{interviewer: nil, moderator: nil, critic: planning}
 	saying := func(agent, match string) any {
 		return map[string]any{"type": "agent_text", "agent": agent, "match": map[string]any{"contains": match}}
 	}
-	triggers, builders := []any{saying(interviewer, "NEXT")}, []string{}
-	tools := []any{map[string]any{"name": "agent:judge", "kind": "agent", "auto": false, "completion": map[string]any{
-		"url": p.models.url + "/judge", "model": "scripted", "allow_http": true, "allow_private": []string{"127.0.0.0/8"},
-	}}}
+	triggers, builders, tools := []any{saying(interviewer, "NEXT")}, []string{}, []any{}
+	for _, model := range []string{"judge", "editor"} {
+		tools = append(tools, map[string]any{"name": model, "kind": "agent", "auto": false, "completion": map[string]any{
+			"url": p.models.url + "/" + model, "model": "scripted", "allow_http": true, "allow_private": []string{"127.0.0.0/8"},
+		}})
+	}
 	for _, effect := range effects {
-		agents[architect+effect] = map[string]any{"model": "Plan"}
+		agents[architect+effect] = planning
 		tools = append(tools, map[string]any{"name": "step_" + effect, "kind": "go", "agent": architect + effect, "effect": effect})
 		triggers, builders = append(triggers, saying(architect+effect, "DONE")), append(builders, architect+effect)
 	}
@@ -199,7 +221,7 @@ func (w *messageRow) expect(t *testing.T, r *rig, facts *oneturntest.Facts, effe
 		case w.cut:
 			entered["build"], code = w.ran, events.CodeInterrupted
 		}
-		require.Equal(t, code, codeOf(t, facts, keyOfTurn(theTurn.Turn).String()), "code of the turn")
+		require.Equal(t, code, codeOf(t, facts, keyOfTurn(cmp.Or(want.turn, theTurn.Turn)).String()), "code of the turn")
 		if code != "" { // the tool has not changed its variable
 			want.sets, want.to = want.sets[:2], interviewer
 		}
@@ -223,9 +245,12 @@ func eventsOfMessage(facts *oneturntest.Facts) (list []string) {
 	for _, c := range facts.Copies {
 		k, _ := subjects.ParseKey(c.Key)
 		name := k.Kind
+		called := k.Kind == events.KindToolCall || k.Kind == events.KindToolResponse
 		switch {
-		case k.OfTurn() == keyOfTurn(theTurn.Turn) && (k.Kind == events.KindToolCall || k.Kind == events.KindToolResponse):
+		case called && k.OfTurn() == keyOfTurn(theTurn.Turn):
 			name = "turn." + name
+		case called && k.OfTurn() == keyOfTurn(theTurn.Turn+"~1"):
+			name = "turn~1." + name
 		case k.OfTurn() != keyOfMessage():
 			continue
 		case k.Call != subjects.SingleCall:
