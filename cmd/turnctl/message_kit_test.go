@@ -21,10 +21,12 @@ import (
 )
 
 const interviews = `
-agents: {Interviewer: , Architect: {model: Plan}, Critic: {model: Plan}}
+agents: {Interviewer: , Architect: {model: Plan}, Critic: {model: Plan}, Drafter: {model: Plan, completion: fixer, corrections: 2}}
 models: {Plan: {type: object, required: [title], properties: {title: {type: string}, agent_message: {type: string}}}}
 tools:
 - {name: draw, kind: go, agent: Architect, effect: idempotent}
+- {name: draft, kind: go, agent: Drafter, effect: idempotent}
+- {name: "agent:fixer", auto: false, completion: {url: "MODEL/fixer", model: m, allow_http: true, allow_private: [127.0.0.0/8]}}
 - {name: "agent:judge", auto: false, completion: {url: "MODEL/v1/chat/completions", model: m, allow_http: true, allow_private: [127.0.0.0/8]}}
 context:
   done: {type: boolean, default: false, triggers: [{type: agent_text, agent: Interviewer, match: {equals: NEXT}, ui_hidden: true}]}
@@ -42,6 +44,7 @@ handoffs:
   - {from: Critic, to: Interviewer, condition: the plan is bad}
   - {from: Critic, to: Architect}
   - {from: Architect, to: terminate, scope: pre, condition: "${drawn}"}
+  - {from: Drafter, to: user}
 `
 
 // interview is a server with a worker that handles messages of the workflow of interviews, in a chat.
@@ -56,8 +59,12 @@ type interview struct {
 func newInterview(t *testing.T) *interview {
 	t.Helper()
 	v := &interview{T: t, Server: newServer(t), workflows: t.TempDir()}
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"choices": [{"finish_reason": "stop", "message": {"content": "{\"holds\": false}"}}]}`))
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content := `{\"holds\": false}`
+		if r.URL.Path == "/fixer" {
+			content = `{\"title\": \"Fixed\"}`
+		}
+		_, _ = w.Write([]byte(`{"choices": [{"finish_reason": "stop", "message": {"content": "` + content + `"}}]}`))
 	}))
 	t.Cleanup(model.Close)
 	require.NoError(t, os.MkdirAll(filepath.Join(v.workflows, "Interviews"), 0o750))
@@ -75,7 +82,7 @@ func newInterview(t *testing.T) *interview {
 		return map[string]any{"status": "success"}, tool.Vars(ctx).Set("drawn", i+1)
 	}
 	w, err := oneturn.NewWorker(v.Connect(), oneturn.Config{Name: "worker-1", Workflows: v.workflows, Tools: []oneturn.Tool{
-		oneturn.NewTool("draw", draw, oneturn.ToolOptions{Effect: oneturn.Idempotent}),
+		oneturn.NewTool("draw", draw, oneturn.ToolOptions{Effect: oneturn.Idempotent}), oneturn.NewTool("draft", draw, oneturn.ToolOptions{Effect: oneturn.Idempotent}),
 	}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

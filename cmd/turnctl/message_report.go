@@ -63,11 +63,12 @@ type messageReport struct {
 	Handoff  *handoffFact    `json:"handoff"`            // null if none is stored
 	Records  []recordFact    `json:"records"`
 
-	token  string // of the message
-	digest string // of the manifests by which it was read
-	due    string // what follows from it
-	turn   string // key of the turn that it makes, "" if it makes none
-	blobs  string // bucket of values that records only refer to
+	token  string       // of the message
+	digest string       // of the manifests by which it was read
+	due    string       // what follows from it
+	turn   string       // key of the turn that it makes, "" if it makes none
+	event  *events.Text // nil if it cannot be read
+	blobs  string       // bucket of values that records only refer to
 }
 
 // objectFacts are details of the object that was found in a message.
@@ -206,6 +207,7 @@ func (l *messageReport) addText(r *idempotency.Record, fact *recordFact, payload
 		fact.Error = cmp.Or(fact.Error, "its event is unreadable: "+err.Error())
 		return
 	}
+	l.event = text
 	l.App, l.Chat, l.Run, l.ID = text.AppID, text.ChatID, text.RunID, text.MessageID
 	l.Sequence, l.OutOfOrder, l.Workflow, l.Agent, l.User = text.TurnSequence, text.OutOfOrder, text.WorkflowName, text.Agent, text.UserID
 	l.Hidden, l.Visual, l.Model, l.turn = text.UIHidden, text.IsVisual, text.Model, text.Turn
@@ -319,8 +321,10 @@ func (s *server) readTurnsOf(ctx context.Context, l *messageReport) error {
 	}
 	keys := []string{l.turn}
 	for _, c := range l.Calls {
-		if digits, ok := strings.CutPrefix(c.Call, "c"); ok { // the turn of correction n
-			keys = append(keys, l.turn+"~"+digits)
+		if digits, ok := strings.CutPrefix(c.Call, "c"); ok {
+			if n, err := strconv.Atoi(digits); err == nil {
+				keys = append(keys, l.event.CorrectedTurn(n))
+			}
 		}
 	}
 	for _, turn := range keys {

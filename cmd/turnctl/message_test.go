@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -129,24 +128,14 @@ func TestShowPrintsWhyTheChangesOfAMessageAreLeftOut(t *testing.T) {
 	require.Contains(t, e.Notes[0], "no rule was tried: ")
 }
 
-// The records are as a worker stores them that has asked the model of the agent to correct its output.
 func TestShowPrintsTheCorrectionsOfAMessage(t *testing.T) {
 	t.Parallel()
 	v := newInterview(t)
-	v.publish("m1", "Architect", `{"name": "Shop"}`)
-	message := subjects.MessageKey(events.DefaultApp, "c", "", "m1")
-	store := func(key string, header nats.Header, kind string, event any) {
-		body, err := events.Encode(kind, event, time.Now())
-		require.NoError(t, err)
-		record(t, v.Server, key, header, string(body))
-	}
-	call := &events.ToolCall{ID: "m1#c1", AppID: events.DefaultApp, ChatID: "c", Turn: "m1", Agent: "Architect", ToolName: "agent:corrector", ToolCallID: "m1#c1"}
-	store(message.WithCall("c1").Public(events.RecordCall), nil, events.KindToolCall, call)
-	turn := &events.ToolCall{ID: "m1~1", AppID: events.DefaultApp, ChatID: "c", Turn: "m1~1", Agent: "Architect", ToolName: "draw", ToolCallID: "m1~1", CorrectionOf: "m1"}
-	store(subjects.TurnKey(events.DefaultApp, "c", "", "m1~1").Public(events.RecordCall), nats.Header{"Oneturn-Message": {message.Turn}}, events.KindToolCall, turn)
+	v.publish("m1", "Drafter", `{"name": "Shop"}`)
 	text := ok(t, v.Server, "show", "c", "m1")
-	require.Equal(t, " turn corrects tool state took\n m1 - draw validation_failed N ms\n m1~1 m1 draw running -", lines(text, "turns:"))
-	require.Equal(t, " call for tool outcome reply\n c1 correction 1 agent:corrector no response yet", lines(text, "models:"))
+	require.Equal(t, " turn corrects tool state took\n m1 - draft validation_failed N ms\n m1~1 m1 draft ok N ms", lines(text, "turns:"))
+	require.Contains(t, lines(text, "models:"), "\n c1 correction 1 agent:fixer ok")
 	corrected := decode[turnReport](t, v.Server, "show", "c", "m1~1")
 	require.Equal(t, []string{"m1", "m1"}, []string{corrected.CorrectionOf, corrected.Message.ID})
+	require.Equal(t, "user", *corrected.Message.Handoff.To)
 }

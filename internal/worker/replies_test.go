@@ -35,7 +35,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-var verbs = []string{api.VerbTurn, api.VerbHistory, api.VerbQuestions, api.VerbAnswer}
+var verbs = []string{api.VerbTurn, api.VerbHistory, api.VerbQuestions, api.VerbAnswer, api.VerbContext}
 
 // asked publishes a request of each verb for each reply subject. What is sent there arrives in
 // the channel; the refused replies would have arrived by then.
