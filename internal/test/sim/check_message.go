@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Invariants of messages of agents and users. Those of the records are the test kit's ([oneturntest.CheckMessages]); here are the ones
+// Invariants of messages of agents and users. The test kit has the invariants of their records ([oneturntest.CheckMessages]); here are the ones
 // that only a simulation can check: that a message is settled after its last due record. check_document.go has the document.
 
 // stored returns the last record under a key of the journal, nil if there is none.
