@@ -226,6 +226,9 @@ func (b *binder) checkEmpty() {
 	if len(b.w.bindings) == 0 {
 		b.w.empty = b.whyEmpty()
 	}
+	if !b.w.handoffs.Empty() || b.w.rules.any() { // it is about messages
+		return
+	}
 	reported := b.hasProblems() || slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
 	if manual := b.manual(); len(b.w.bindings) == 0 && len(manual) > 0 && !reported {
 		at := manual[0].at

@@ -131,3 +131,17 @@ def f(): pass
 	write(t, filepath.Join(root, "W", "oneturn.yaml"), "tools: [{name: f, agent: A, file: t.py, effect: none}]\n")
 	require.NotEqual(t, code.WorkflowDigest("W"), load(t, root).WorkflowDigest("W"))
 }
+
+func TestWorkflowOfMessagesNeedsNoTool(t *testing.T) {
+	t.Parallel()
+	for name, manifest := range map[string]string{
+		"handoffs": "handoffs: [{from: A, to: user}]",
+		"triggers": "agents: {A: }\ncontext: {done: {type: boolean, default: false, source: {type: state, triggers: [{type: agent_text, agent: A, match: {equals: NEXT}}]}}}",
+		"decider":  "agents: {A: }\nhandoffs: [{from: A, to: user}]\ntools: [{name: t, kind: go, auto: false}]",
+	} {
+		set := load(t, unpack(t, "\n-- W/oneturn.yaml --\n"+manifest+"\n"))
+		for _, finding := range lines(set, diag.SeverityError, diag.SeverityWarning) {
+			require.NotContains(t, finding, "nothing_bound", name)
+		}
+	}
+}

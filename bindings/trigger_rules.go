@@ -21,6 +21,9 @@ type Rules struct {
 	splitHiding bool
 }
 
+// any reports whether the variables of a workflow have triggers.
+func (r *Rules) any() bool { return r != nil && len(r.texts)+len(r.answers) > 0 }
+
 // textRule is an agent_text trigger.
 type textRule struct {
 	agent  string // "" = any

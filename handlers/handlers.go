@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -193,8 +194,7 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	case events.KindExpire:
 		return h.expire(ctx, m, at, body)
 	}
-	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s, %s, %s", body.Kind,
-		events.KindStructuredOutputReady, events.KindPlanReady, events.KindRetry, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
+	return h.deadLetter(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s", body.Kind, strings.Join(subjects.InKinds(), ", ")))
 }
 
 // AckSeen has the run of a turn read its question when ack, the live copy of the record that closes it, arrives.

@@ -117,7 +117,7 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	s.content = s.Content
 	digest := h.Bindings().WorkflowDigest(e.Workflow)
 	due := h.due(s.Text, agent, digest)
-	if s.TurnSequence > 0 && due != idempotency.DueNothing {
+	if s.TurnSequence > 0 && (due != idempotency.DueNothing || len(s.Changes) > 0) {
 		inOrder, err := h.Variables.InOrder(m.Held, s.AppID, s.ChatID, variables.Message{Run: s.RunID, Sequence: s.TurnSequence})
 		switch {
 		case store.Decided(err) && err != nil: // the document cannot be read; the text is stored all the same

@@ -77,7 +77,7 @@ func (h *Handlers) decideHandoff(ctx context.Context, s *chatMessage) error {
 }
 
 // errNoDecision is the error of a document that was written by a version of the worker that does not know handoffs.
-var errNoDecision = errors.New("the document of the chat has no decision")
+var errNoDecision = errors.New("the document of the chat has no decision on the next speaker: end the workers of earlier versions, which write it without one")
 
 // decide returns the decision of the rules as JSON, or the question that the decider has to answer before.
 func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[int]handoff.Answer) (json.RawMessage, *handoff.Question) {
@@ -91,8 +91,8 @@ func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[
 		d = undecided(string(events.CodeTooLarge), "what the message sets could not be stored, so conditions cannot see it: "+c.Refused)
 	default:
 		content, _ := s.content.(string)
-		known := s.chat().Values() // what each chat knows can be in conditions as well
-		maps.Copy(known, c.Values)
+		known := maps.Clone(c.Values)
+		maps.Copy(known, s.chat().Values()) // what each chat knows can be in conditions as well, whatever a snapshot has
 		var question *handoff.Question
 		d, question = rules.Decide(handoff.Input{Agent: s.Agent, Content: content, Last: c.LastSpeaker, Variables: known, Answers: answers})
 		if question != nil {

@@ -116,3 +116,22 @@ func TestHandoffFollowsATurnThatNeverRuns(t *testing.T) {
 	}
 	require.Equal(t, "Interviewer", k.of("m3", "handoff")["to"], "its message is a dead letter")
 }
+
+func TestHandoffKnowsTheIDsOfItsChatWhateverTheSnapshotHas(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow + `
+handoffs:
+- {from: Interviewer, to: Architect, condition: "${chat_id} == 'chat'"}
+- {from: Interviewer, to: user}
+`}, nothing)
+	k.deliver("m1", "Interviewer", "x", func(e *events.AgentMessage) { e.ContextVariables = map[string]any{"chat_id": "another"} })
+	require.Equal(t, "Architect", k.of("m1", "handoff")["to"])
+}
+
+func TestMessageWithATriggerAloneIsMarkedAsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	k.deliver("m2", "Interviewer", "NEXT", numbered(2))
+	k.deliver("m1", "Interviewer", "NEXT", numbered(1))
+	require.Equal(t, true, k.of("m1", "text")["out_of_order"])
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -200,4 +201,35 @@ func TestTextIsReadOnceThoughItsDeliveryIsCountedTwice(t *testing.T) {
 	k.Bindings = other.Bindings
 	k.handled(m) // the server has forgotten the first delivery: this one has the same number
 	require.Equal(t, []string{"text", "context_update.interview_done"}, k.kinds("m1"))
+}
+
+func TestTurnOfAMessageThatIsResumedIsAsOldAsTheMessage(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": handoffWorkflow}, nothing)
+	k.Variables = &failsOnce{k.Variables, 1}
+	m := k.writes("m1", "Architect", `{"title":"Shop"}`)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
+	k.MaxEventAge = time.Nanosecond // which the text is by now, and the resume is not
+	body, err := events.EncodeResume(&events.Resume{
+		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", Key: subjects.MessageKey("app", "chat", "", "m1").String(), Message: true,
+	}, m.Stored)
+	require.NoError(t, err)
+	next := again(m)
+	next.Subject, next.Data, next.Lease.Seq, next.Stored = k.space.In("default", events.KindResume, "app", "WF", "chat"), body, 99, time.Now().Add(time.Hour)
+	k.handled(next)
+	require.Equal(t, "too_old", k.responseOf("m1")["code"])
+	require.Zero(t, k.entered.Load())
+}
+
+func TestDeadLetterOfAnUnknownKindNamesTheKindsOfMessages(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	m := k.writes("m1", "Interviewer", "x")
+	m.Data = []byte(`{"kind":"agent_mesage"}`)
+	k.handled(m)
+	stream, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	dead, err := stream.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	require.Contains(t, dead.Header.Get("Oneturn-Error"), "agent_message, user_message")
 }

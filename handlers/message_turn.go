@@ -82,6 +82,15 @@ func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inb
 	}
 }
 
+// ageOf is how old the message of a turn is. A resume, or a second event with its id, is younger than the message that it completes.
+func (h *Handlers) ageOf(t *turn) time.Duration {
+	age := h.age(t.m)
+	if s := t.origin; s != nil && !s.record.Time.IsZero() {
+		age = max(age, h.serverNow(t.m).Sub(s.record.Time))
+	}
+	return age
+}
+
 // outputOf returns the object of a message, out of its blob if it is in one.
 func (h *Handlers) outputOf(ctx context.Context, s *chatMessage) (any, error) {
 	return h.valueOf(ctx, s, &s.object, events.KindStructuredOutput, s.StructuredOutput)

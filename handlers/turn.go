@@ -113,7 +113,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 			return d
 		}
 	}
-	switch age := h.age(m); {
+	switch age := h.ageOf(t); {
 	case age > h.MaxEventAge:
 		t.reject = rejectTooOld(age, h.MaxEventAge)
 	case m.Lease.Delivery > maxDeliveries && h.countsDeliveries(m):

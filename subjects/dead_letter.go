@@ -36,6 +36,9 @@ var inKinds = []string{
 	events.KindStructuredOutputReady, events.KindAgentMessage, events.KindUserMessage, events.KindPlanReady, events.KindRetry, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire,
 }
 
+// InKinds returns the kinds of inbound messages that workers handle.
+func InKinds() []string { return slices.Clone(inKinds) }
+
 // ParseDead parses the subject of a dead letter into tokens. It reports false for any other
 // subject.
 func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
