@@ -8,6 +8,7 @@
 //	questions_*_test.go              the same for turns that ask: every point, races of two owners, restarts of the server
 //	asking_tool_test.go              the tool of these turns
 //	retries_test.go                  every point of a retry of a program
+//	messages_*_test.go               messages of agents and users: every row of their table
 //	programs_*_test.go               programs: every row of their table, and points of steps under load
 //	external_tools_*_test.go         tools in other processes (NATS, HTTP, MCP): the processes and every point
 //	cancel_test.go                   a cancel that was stored before the claim
