@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -101,22 +102,25 @@ func (s *Set) Corrections(workflow string) []Corrections {
 	return all
 }
 
-// agentTool returns the name of a tool of kind agent that a manifest names under a key, "" if it cannot be used. The problem of a
-// value that is not such a name is returned, any other is reported. What is the key.
+// agentTool returns the name of a tool that a manifest names under a key, to be asked like an agent: of kind agent, or any other
+// whose effect is none. It is "" if it cannot be used: the problem of a value that is not such a name is returned, any other is
+// reported. What is the key.
 func (b *binder) agentTool(what string, n *node, file string) (string, *bindProblem) {
 	written, at := n.str(), n.at(file)
-	found := b.entriesOf(KindOrchestrate, written)
+	t := b.w.agentOf("", written)
 	switch {
 	case written == "":
 		return "", &bindProblem{text: what + " must be a name, not " + n.shown(), fix: "write the name of a tool of kind agent"}
-	case len(found) == 0:
+	case len(b.entriesOf(KindOrchestrate, written)) == 0:
 		b.errorf(at, "unknown_tool", thereOr(written, b.stepNames(KindOrchestrate), "define it under tools"), "%s names the unknown agent %s", what, quoted(written))
-	case found[0].kind != KindAgent:
-		return "", &bindProblem{text: what + " names " + quoted(written) + ", which is of kind " + string(found[0].kind), fix: "name a tool of kind agent"}
 	case b.ambiguous(KindOrchestrate, nil, written):
 		b.errorf(at, "ambiguous_tool", "rename one of them, or give the tool an input schema", "%s names %s, which could mean several tools, or one with several models", what, quoted(written))
-	case b.w.agentOf("", written) == nil:
+	case t == nil:
 		b.errorf(at, "tool_unusable", "correct the tool", "%s names %s, which cannot be used", what, quoted(written))
+	case t.Kind != KindAgent && t.Effect != EffectNone: // after a crash it is asked again
+		return "", &bindProblem{
+			text: fmt.Sprintf("%s names %s, of kind %s and effect %s", what, quoted(written), t.Kind, t.Effect), fix: "name a tool of kind agent, or one with effect: none",
+		}
 	default:
 		return written, nil
 	}

@@ -95,7 +95,7 @@ tools:
 		"-- W/handoffs.yaml --\ndecider: judge" + rules:                                        "",
 		"-- W/handoffs.yaml --\ndecider: agent:judge" + rules:                                  "",
 		"-- W/handoffs.yaml --" + rules + "-- W/oneturn.yaml --\nhandoffs: {decider: judge}\n": "",
-		"-- W/handoffs.yaml --\ndecider: run" + rules:                                          `decider names "run", which is of kind go`,
+		"-- W/handoffs.yaml --\ndecider: run" + rules:                                          `decider names "run", of kind go and effect unsafe`,
 		"-- W/handoffs.yaml --\ndecider: jugde" + rules:                                        `decider names the unknown agent "jugde" [unknown_tool]: did you mean`,
 		"-- W/handoffs.yaml --\ndecider: [judge]" + rules:                                      "decider must be a name, not a list",
 	} {
