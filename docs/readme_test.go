@@ -295,6 +295,11 @@ func TestOrchestrationExampleCanBeFollowed(t *testing.T) {
 	require.Equal(t, 4, newShell(t).follow("../examples/10-orchestration/README.md"))
 }
 
+func TestInterviewExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 6, newShell(t).follow("../examples/11-interview/README.md"))
+}
+
 func TestHTTPExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

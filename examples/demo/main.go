@@ -1,8 +1,8 @@
 // Command demo kills real workers while they run tools, and counts the runs.
 //
 // It starts a NATS server in its own process and two workers on the workflows of
-// examples/01-hello and examples/02-approval and on the one in workflows, runs the scenarios of scenarios.go,
-// questions.go and programs.go, and checks what they promise. The evidence is independent of NATS and of the
+// examples/01-hello and examples/02-approval and on those in workflows, runs the scenarios of scenarios.go,
+// questions.go, programs.go and messages.go, and checks what they promise. The evidence is independent of NATS and of the
 // workers: each run of a tool adds a line to a ledger file, and a subscriber counts the
 // responses (checks.go). demo.go lists and runs the scenarios, setup.go starts and stops all parts, workers.go the worker
 // processes, which parent_death_*.go ends if the demo is killed.

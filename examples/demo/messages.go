@@ -1,4 +1,4 @@
-// messages.go holds the scenario of messages: an agent's text sets a variable and hands over to another agent, whose worker is
+// messages.go holds the scenario of messages: an agent's text sets a variable and another agent is next, whose worker is
 // killed in the tool that its text calls.
 
 package main
@@ -52,7 +52,7 @@ func killInterview(ctx context.Context, d *demo) error {
 	d.checkf(last.Response.Success && len(runs) == 2, "draw, idempotent, ran again, by %s", workersOf(runs))
 	d.checkf(speaker(last) == "terminate", "the next speaker is %s: the chat ends", speaker(last))
 	for _, kind := range []string{events.KindText, events.KindHandoff} {
-		n := d.said.wait(ctx, 4)[kind+" "+output.Message]
+		n := d.talk.wait(ctx, 4)[kind+" "+output.Message]
 		d.checkf(n == 1, "subscribers saw chat.%s of the message %s", kind, times(n))
 	}
 	return nil
@@ -82,8 +82,8 @@ func updated(o *oneturn.MessageOutcome) (list string) {
 	return list
 }
 
-// saidOf returns the kind and message of an event of a message.
-func saidOf(data map[string]any) string {
+// talkOf returns the kind and message of an event of a message.
+func talkOf(data map[string]any) string {
 	kind, _ := data["kind"].(string)
 	id, _ := data["message_id"].(string)
 	return kind + " " + id

@@ -37,7 +37,7 @@ type demo struct {
 	questions tally // by their ids
 	parks     tally // by turn
 	steps     tally // of programs that have ended, by their ids
-	said      tally // texts and handoffs, by kind and message
+	talk      tally // texts and handoffs, by kind and message
 	checks    int   // promises checked
 	broken    int   // of them, not kept
 
@@ -51,7 +51,7 @@ const ackWait = 2 * time.Second
 // newDemo starts the server and two workers. On an error it removes what it created.
 func newDemo(ctx context.Context, o options) (_ *demo, err error) {
 	d := &demo{
-		out: o.out, responses: tally{key: responseOf}, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}, steps: tally{key: stepOf}, said: tally{key: saidOf},
+		out: o.out, responses: tally{key: responseOf}, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}, steps: tally{key: stepOf}, talk: tally{key: talkOf},
 	}
 	defer func() {
 		if err != nil {
@@ -117,8 +117,8 @@ func (d *demo) connect(ctx context.Context, server *embedded.Server) error {
 	for subject, to := range map[string][]*tally{
 		space.EventsOfKind(events.KindToolResponse):        {&d.responses, &d.steps},
 		space.EventsOfKind(events.RecordAsk + ".*"):        {&d.questions},
-		space.EventsOfKind(events.KindText):                {&d.said},
-		space.EventsOfKind(events.KindHandoff):             {&d.said},
+		space.EventsOfKind(events.KindText):                {&d.talk},
+		space.EventsOfKind(events.KindHandoff):             {&d.talk},
 		space.Live("demo", "demo", events.KindRunComplete): {&d.parks},
 	} {
 		for _, t := range to {
@@ -131,7 +131,7 @@ func (d *demo) connect(ctx context.Context, server *embedded.Server) error {
 	return err
 }
 
-// unpack writes the workflows of the examples, and those of the scenarios of programs and messages, to dir.
+// unpack writes the workflows of the examples, and the workflows of the scenarios of programs and messages, to dir.
 func unpack(dir string) error {
 	for name, files := range map[string]fs.FS{"01-hello/workflows": examples.Hello, "02-approval/workflows": examples.Approval, "workflows": own} {
 		workflows, err := fs.Sub(files, name)
