@@ -88,21 +88,25 @@ func (l *Lines) count(k key, now time.Time) *count {
 		c = &count{since: now}
 		l.known[k] = c
 	}
-	if age := now.Sub(c.since); age >= window || age < 0 {
+	if !within(c.since, now) {
 		c.since, c.lines = now, 0
 	}
 	return c
 }
 
+// within reports whether a time is in the window that began at since, or just before it: callers read the clock before they take the
+// lock, so their times may come in another order. A clock that was set back begins a new window.
+func within(since, now time.Time) bool { return now.Sub(since).Abs() < window }
+
 // sweep forgets what is older than a window, once in each, and reports whether there is room. The
 // numbers of a tenant's lines are added to the numbers of all.
 func (l *Lines) sweep(now time.Time) bool {
-	if age := now.Sub(l.swept); age >= 0 && age < window {
+	if within(l.swept, now) {
 		return len(l.known) < maxKeys
 	}
 	l.swept = now
 	for k, c := range l.known {
-		if age := now.Sub(c.since); k.tenant == "" || age >= 0 && age < window {
+		if k.tenant == "" || within(c.since, now) {
 			continue
 		}
 		if all := l.known[key{kind: k.kind}]; all != nil {

@@ -98,3 +98,11 @@ func TestClockThatIsPutBackStopsNoLines(t *testing.T) {
 	p.now = p.now.Add(-time.Hour)
 	require.Equal(t, 1, p.write(1, "a", "acme"))
 }
+
+func TestLineWhoseTimeIsJustBeforeTheWindowIsCountedInIt(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t)
+	p.write(1_000, "a", "acme")
+	p.now = p.now.Add(-time.Millisecond) // another goroutine has read the clock later and came first
+	require.Zero(t, p.write(1, "a", "acme"))
+}
