@@ -40,7 +40,9 @@ type Edit struct {
 }
 
 // All returns every fault.
-func All() []Fault { return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages()) }
+func All() []Fault {
+	return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages())
+}
 
 // CaughtIn returns the faults that a suite has to find.
 func CaughtIn(suite string) []Fault {
