@@ -107,8 +107,8 @@ func (s *Sweep) turnOf(ctx context.Context, message *idempotency.Record, key, tu
 	return t, nil
 }
 
-// turnIsOpen reports whether the turn that a message waited for at its last check, if any, is still open: one read, in place of all
-// those of the message.
+// turnIsOpen reports whether the turn that a message waited for at its last check, if any, is still open. It costs one read; a check of
+// the message costs three or more.
 func (s *Sweep) turnIsOpen(ctx context.Context, o *OpenTurn) (bool, error) {
 	key, ok := subjects.ParseCall(o.Of)
 	if !ok {
