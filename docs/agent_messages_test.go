@@ -67,14 +67,16 @@ func TestMessagesOfThePageBecomeTheEventsThatItShows(t *testing.T) {
 
 	var rows []string
 	for line := range strings.Lines(fenced(t, page, "jsonl")[0].text) {
-		var kind struct{ Kind string }
-		require.NoError(t, json.Unmarshal([]byte(line), &kind))
-		_, err := js.Publish(t.Context(), space.In("default", kind.Kind, "default", "Interviews", "shop"), []byte(line))
+		var m struct {
+			Kind string `json:"kind"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
+		_, err := js.Publish(t.Context(), space.In("default", m.Kind, "default", "Interviews", "shop"), []byte(line))
 		require.NoError(t, err)
 		for handedOff := false; !handedOff; {
-			m, err := live.NextMsg(20 * time.Second)
+			event, err := live.NextMsg(20 * time.Second)
 			require.NoError(t, err, "the handoff of %s", line)
-			rows = append(rows, eventRow(t, m.Data))
+			rows = append(rows, eventRow(t, event.Data))
 			handedOff = strings.Contains(rows[len(rows)-1], events.KindHandoff)
 		}
 	}

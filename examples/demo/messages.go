@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn"
@@ -75,11 +76,12 @@ func speaker(o *oneturn.MessageOutcome) string {
 }
 
 // updated returns the variables that a message has set.
-func updated(o *oneturn.MessageOutcome) (list string) {
+func updated(o *oneturn.MessageOutcome) string {
+	var list []string
 	for _, u := range o.Updates {
-		list += fmt.Sprintf("%s = %v", u.Variable, u.Value)
+		list = append(list, fmt.Sprintf("%s = %v", u.Variable, u.Value))
 	}
-	return list
+	return strings.Join(list, ", ")
 }
 
 // talkOf returns the kind and message of an event of a message.
