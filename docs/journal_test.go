@@ -66,6 +66,6 @@ func TestEachKindOfRecordIsInTheTableOfTheJournalPage(t *testing.T) {
 		kinds++
 		require.Regexp(t, "(?m)^\\| (?:`[^`]+`, )?`"+kind+"(?:\\.<[a-z]+>)?`[^|]* \\| (?:public|private) \\|", string(page), "kind %s", kind)
 	}
-	const known = 20
+	const known = 21
 	require.Equal(t, known, kinds)
 }
