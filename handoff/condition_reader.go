@@ -154,6 +154,19 @@ func (c *compiler) conditionTexts(e entry) (texts []conditionText, code string) 
 // foreignNull is the one form of another language that is read: context_variables.x is not null.
 var foreignNull = regexp.MustCompile(`(?i)^context_variables\.([\pL\pN_]+)\s+is\s+(not\s+)?(?:null|none)$`)
 
+// bareComparison matches a text that begins like an expression whose variable has no ${}: the name, and the operator if there is one.
+var bareComparison = regexp.MustCompile(`^((?:not\s+|!\s*)?)([\pL_][\pL\pN_]*)\s*($|==|!=|<=|>=|<|>)`)
+
+// meantExpression returns the expression that a condition without ${} was probably meant to be: a comparison, or the name of a variable
+// alone; "" if it reads like a question.
+func (c *compiler) meantExpression(text string) string {
+	m := bareComparison.FindStringSubmatch(text)
+	if m == nil || m[3] == "" && !slices.Contains(c.Variables, m[2]) {
+		return ""
+	}
+	return m[1] + "${" + m[2] + "}" + text[len(m[1])+len(m[2]):]
+}
+
 // condition reads one condition as an expression or as a question for the decider.
 func (c *compiler) condition(t conditionText, kind string, r *Rule, questions *[]string) (code string) {
 	text := t.text
@@ -167,6 +180,9 @@ func (c *compiler) condition(t conditionText, kind string, r *Rule, questions *[
 	if kind == "llm" || kind == "" && !strings.Contains(text, "${") {
 		if kind == "llm" && strings.Contains(text, "${") {
 			c.warnf(t.pointer, "expression_for_model", "write condition_type: expression", "condition %s has variables but is for a model, which does not see them", shown(text))
+		}
+		if fixed := c.meantExpression(text); kind == "" && fixed != "" {
+			c.warnf(t.pointer, "question_like_expression", "write "+shown(fixed)+" for an expression, or condition_type: llm for a question", "condition %s has no ${…}, so it is a question for the decider", shown(text))
 		}
 		*questions = append(*questions, text)
 		return ""

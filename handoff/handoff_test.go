@@ -123,6 +123,12 @@ func TestRulesThatNeverApplyAreReported(t *testing.T) {
 		`[{"from": "user", "to": "A", "condition": "${x}", "scope": "pre"}]`:                  {"/0 never_applies"},
 		`[{"from": "A", "to": "B", "condition": "${z}"}]`:                                     {"/0/condition unknown_variable"},
 		`[{"from": "A", "to": "B", "condition": "is ${x} enough?", "condition_type": "llm"}]`: {"/0/condition expression_for_model"},
+		`[{"from": "A", "to": "B", "condition": "x == True"}]`:                                {"/0/condition question_like_expression"},
+		`[{"from": "A", "to": "B", "condition": "not x"}]`:                                    {"/0/condition question_like_expression"},
+		`[{"from": "A", "to": "B", "condition": "gone > 1"}]`:                                 {"/0/condition question_like_expression"},
+		`[{"from": "A", "to": "B", "condition": "x == True", "condition_type": "llm"}]`:       {},
+		`[{"from": "A", "to": "B", "condition": "x is what the user has chosen"}]`:            {},
+		`[{"from": "A", "to": "B", "condition": "agreed"}]`:                                   {},
 		`[{"from": "A", "to": "B", "scope": "pre"}]`:                                          {"/0/scope scope_ignored"},
 		`[{"from": "A", "to": "B", "condition": "ready", "condition_type": "vote"}]`:          {"/0/condition_type unknown_condition_type"},
 	} {

@@ -194,6 +194,7 @@ type speaker struct {
 	To     *string `json:"to"`
 	Reason string  `json:"reason"`
 	Code   string  `json:"code,omitempty"`
+	Why    string  `json:"message,omitempty"` // why it is undecided, and what to do
 }
 
 // note takes what follows from a message.
@@ -219,6 +220,6 @@ func (o *messageOutcome) note(f *oneturn.MessageOutcome) {
 		o.Updates[u.Variable] = u.Value
 	}
 	if h := f.Handoff; h != nil {
-		o.Handoff = &speaker{h.To, h.Reason, h.Code}
+		o.Handoff = &speaker{h.To, h.Reason, h.Code, h.Message}
 	}
 }

@@ -47,10 +47,11 @@ type deadLetter struct {
 	Error   string    `json:"error,omitempty"`
 	App     string    `json:"app_id,omitempty"` // "" when it could not be read
 	Kind    string    `json:"kind"`
-	Chat    string    `json:"chat_id,omitempty"` // from its subject; in dead ls from its contents, if they are readable
-	Turn    string    `json:"turn,omitempty"`    // dead ls only, "" when it could not be read
-	Subject string    `json:"subject"`           // on which the message was received
-	Source  uint64    `json:"source_seq"`        // of the message in its stream
+	Chat    string    `json:"chat_id,omitempty"`    // from its subject; in dead ls from its contents, if they are readable
+	Turn    string    `json:"turn,omitempty"`       // dead ls only, "" when it could not be read
+	Message string    `json:"message_id,omitempty"` // dead ls only, of what an agent or a user has written
+	Subject string    `json:"subject"`              // on which the message was received
+	Source  uint64    `json:"source_seq"`           // of the message in its stream
 	Bytes   int       `json:"bytes"`
 	Blob    string    `json:"blob,omitempty"`     // with the bytes, "" if the dead letter has them
 	SHA256  string    `json:"sha256,omitempty"`   // of bytes that are not in the dead letter; not of answers

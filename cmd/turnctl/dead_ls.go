@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// The list has the headers of dead letters; identify also reads their contents, because only they name the turn.
+// The list has the headers of dead letters; identify also reads their contents, because only they name the turn or message.
 // Contents that cannot be read leave the columns empty.
 
 func (a *app) deadLs() *cobra.Command {
@@ -26,7 +27,7 @@ func (a *app) deadLs() *cobra.Command {
 		Use:   "ls",
 		Short: "List the newest dead letters",
 		Long: `Ls lists the newest dead letters, the newest first: sequence, age, reason, kind, tenant, the
-chat and turn if they are known, the sequence of the message in its stream, and its size.`,
+chat and turn or message if they are known, the sequence of the message in its stream, and its size.`,
 		Example: `  turnctl dead ls
   turnctl dead ls --app acme --reason turn_conflict -o json`,
 		Args: cli.NoArguments(""),
@@ -78,13 +79,16 @@ func (s *server) identify(ctx context.Context, found []deadLetter) error {
 			}
 			if turn, ok := turnOf(data); ok {
 				l.Chat, l.Turn = turn.Chat, turn.Turn
+				if events.MessageKind(l.Kind) {
+					l.Turn, l.Message = "", turn.Turn
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// turnOf returns the turn that the body of an inbound message names.
+// turnOf returns the turn that the body of an inbound message names, for what an agent or a user has written the id of the message.
 func turnOf(data []byte) (events.TurnID, bool) {
 	m, err := events.Parse(data)
 	if err != nil {
@@ -95,6 +99,13 @@ func turnOf(data []byte) (events.TurnID, bool) {
 	}
 	if r, err := m.Resume(); err == nil {
 		return r.TurnID, true
+	}
+	if events.MessageKind(m.Kind) {
+		a, err := m.AgentMessage()
+		if err != nil {
+			return events.TurnID{}, false
+		}
+		return events.TurnID{App: a.App, Chat: a.Chat, Run: a.Run, Turn: a.ID}, true
 	}
 	t, err := events.DecodeTurn(data)
 	if err != nil {
@@ -114,11 +125,11 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 		fmt.Fprintln(w, "no dead letters")
 		return
 	}
-	rows := [][]string{{"seq", "age", "reason", "kind", "app", "chat", "turn", "source", "size"}}
+	rows := [][]string{{"seq", "age", "reason", "kind", "app", "chat", "id", "source", "size"}}
 	for i := range l.Letters {
 		d := &l.Letters[i]
 		rows = append(rows, []string{
-			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), id(d.Chat), id(d.Turn), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
+			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), id(d.Chat), id(cmp.Or(d.Turn, d.Message)), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
 		})
 	}
 	table(w, 0, rows, 0)

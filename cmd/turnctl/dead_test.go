@@ -329,3 +329,15 @@ func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {
 	}
 	require.Len(t, deadLetters(t, d.Server, 1), 1)
 }
+
+func TestDeadLettersOfMessagesNameTheMessage(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviewer", "NEXT")
+	other := `{"kind": "agent_message", "agent": "Interviewer", "message_id": "m1", "content": "other", "context": {"chat_id": "c", "workflow_name": "Interviews"}}`
+	_, err := v.Connect().Request("oneturn.in.default.agent_message.default.Interviews.c", []byte(other), 10*time.Second)
+	require.NoError(t, err)
+	found := deadLetters(t, v.Server, 1)
+	require.Equal(t, []string{"message_conflict", "c", "m1", ""}, []string{found[0].Reason, found[0].Chat, found[0].Message, found[0].Turn})
+	require.Regexp(t, `message_conflict +agent_message +default +c +m1 `, ok(t, v.Server, "dead", "ls"))
+}

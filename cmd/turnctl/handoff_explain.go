@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handoff"
+	"github.com/oneturn/oneturn/internal/nearest"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -223,6 +225,9 @@ func (e *explanation) tryRules(rules *handoff.Rules, l *messageReport, state *va
 		in.Last = *h.To
 	}
 	trials := rules.Explain(in)
+	if len(trials) == 0 && l.Agent != events.AgentUser && (l.Handoff == nil || len(l.Handoff.Ignored) == 0) {
+		e.noteAgentWithoutRules(rules)
+	}
 	var names []string
 	for i := range trials {
 		t := &trials[i]
@@ -241,6 +246,25 @@ func (e *explanation) tryRules(rules *handoff.Rules, l *messageReport, state *va
 		e.Variables = append(e.Variables, f)
 	}
 	e.compareDecisions(rules, in)
+}
+
+// noteAgentWithoutRules notes that no rule begins at the agent of the message, and which of them has almost the same name.
+func (e *explanation) noteAgentWithoutRules(rules *handoff.Rules) {
+	var sources []string
+	for _, r := range rules.List() {
+		sources = append(sources, r.From...)
+	}
+	if len(sources) == 0 {
+		return
+	}
+	slices.Sort(sources)
+	sources = slices.Compact(sources)
+	fix := "check its name, or add a rule: there are rules from " + strings.Join(sources, ", ")
+	third := func(_, candidate string) int { return (len(candidate) + 1) / 3 } //nolint:mnd // of the characters may differ
+	if near := nearest.Of(e.Agent, sources, nearest.Rule{Fold: strings.ToLower, Edits: third}); near != "" {
+		fix = fmt.Sprintf("did you mean %q?", near)
+	}
+	e.notef("no rule is from %.80q: %s", e.Agent, fix)
 }
 
 // answers returns the stored answers of the decider by the numbers of the rules.

@@ -60,6 +60,17 @@ func TestExplainPrintsTheRulesInTheOrderTriedWithTheValuesTheySaw(t *testing.T) 
 	require.Contains(t, changed.Notes[0], "the stored decision counts")
 }
 
+func TestExplainNamesTheAgentThatAMisspeltOneWasMeantToBe(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviwer", "NEXT")
+	v.publish("m2", "Nobody", "NEXT")
+	text := ok(t, v.Server, "handoff", "explain", "c", "m1", "--workflows", v.workflows)
+	require.Contains(t, text, "\nnote: no rule is from \"Interviwer\": did you mean \"Interviewer\"?\n")
+	e := decode[explanation](t, v.Server, "handoff", "explain", "c", "m2", "--workflows", v.workflows)
+	require.Equal(t, []string{`no rule is from "Nobody": check its name, or add a rule: there are rules from Architect, Critic, Drafter, Interviewer`}, e.Notes)
+}
+
 func TestExplainWithoutTheFolderExplainsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	v := newInterview(t)
