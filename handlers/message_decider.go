@@ -18,8 +18,8 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// A condition of a handoff rule that a model has to judge is put to the decider of the workflow, an agent. Its call has records
-// under the message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
+// A condition of a handoff rule that a model has to judge goes to the decider of the workflow, an agent. Its call has records under
+// the message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
 
 // askDecider returns the answer of the decider to a question about a message, stored now or before.
 func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Question) (handoff.Answer, error) {
@@ -40,11 +40,11 @@ func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Qu
 	if err := h.storeAgentCall(ctx, t, s, data); err != nil {
 		return "", err
 	}
-	out := h.putToDecider(ctx, t, data)
+	out := h.promptDecider(ctx, t, data)
 	if out.Stopped != nil {
 		return "", out.Stopped
 	}
-	return h.storeAnswerOf(t, s, &out)
+	return h.storeDeciderReply(t, s, &out)
 }
 
 // agentCall is the call of an agent about a message: a decider, or a model that corrects its output.
@@ -79,8 +79,8 @@ func (h *Handlers) storeAgentCall(ctx context.Context, t *turn, s *chatMessage, 
 	return err
 }
 
-// putToDecider asks the decider once; its tool has its limits and retries.
-func (h *Handlers) putToDecider(ctx context.Context, t *turn, data map[string]any) engine.Outcome {
+// promptDecider asks the decider; its tool has its limits and retries.
+func (h *Handlers) promptDecider(ctx context.Context, t *turn, data map[string]any) engine.Outcome {
 	text, err := events.AppendJSON(nil, data)
 	if err != nil {
 		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeBadArgs, Op: "hand off", Msg: events.LogText(err), Err: err})
@@ -94,7 +94,7 @@ func (h *Handlers) putToDecider(ctx context.Context, t *turn, data map[string]an
 	return h.promptAgent(ctx, t, &request)
 }
 
-// promptAgent asks an agent once.
+// promptAgent asks an agent, as often as the attempts of its tool allow.
 func (h *Handlers) promptAgent(ctx context.Context, t *turn, request *planner.Request) engine.Outcome {
 	if err := h.findTool(t); err != nil {
 		return engine.Failure(t.Binding.Tool, &events.Error{Code: events.CodeUnknownTool, Op: "prompt", Msg: events.LogText(err), Err: err})
@@ -105,8 +105,8 @@ func (h *Handlers) promptAgent(ctx context.Context, t *turn, request *planner.Re
 	return h.Engine.Do(ctx, engine.Invocation{Call: call, Tool: run.PromptTool(t.Binding, t.Tool)})
 }
 
-// storeAnswerOf stores what the decider has replied, and returns the answer that counts.
-func (h *Handlers) storeAnswerOf(t *turn, s *chatMessage, out *engine.Outcome) (handoff.Answer, error) {
+// storeDeciderReply stores what the decider has replied, and returns the answer that counts.
+func (h *Handlers) storeDeciderReply(t *turn, s *chatMessage, out *engine.Outcome) (handoff.Answer, error) {
 	if out.Err != nil {
 		h.logThrottled(s.m, slog.LevelWarn, "the decider of a handoff has not answered; the handoff is undecided", "", "workflow", throttle.Cut(s.WorkflowName),
 			"chat", throttle.Cut(s.ChatID), "message", throttle.Cut(s.MessageID), "tool", t.Binding.Tool, "code", out.Code, "err", events.LogText(out.Err))
@@ -159,10 +159,5 @@ func answerOf(r *events.ToolResponse) handoff.Answer {
 			return handoff.AnswerFailed
 		}
 	}
-	if object, ok := reply.(map[string]any); ok { // of a model: its text
-		if text, ok := object["content"].(string); ok && object["holds"] == nil {
-			reply = text
-		}
-	}
-	return handoff.ReadAnswer(reply)
+	return handoff.ReadResult(reply)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A decider is an agent that answers a [Question]: it gets DeciderInstructions as the system message, [Question.Data] as
-// the data, and [DeciderSchema] as the schema of its reply, which [ReadAnswer] reads.
+// the data, and [DeciderSchema] as the schema of its reply. [ReadResult] reads the result of its tool.
 
 // DeciderInstructions are the fixed instructions of a decider. Texts of chats and manifests are data, never part of them.
 const DeciderInstructions = `You decide whether a condition holds for the newest message of a chat between agents and a user. ` +
@@ -29,6 +29,17 @@ func (q *Question) Data(in *Input) map[string]any {
 		"condition": q.Condition, "next": q.To,
 		"message": map[string]any{"agent": in.Agent, "content": in.Content},
 	}
+}
+
+// ReadResult reads the result of a decider's tool, as a value tree: of a model an object whose content is its text, else the reply
+// itself. [ReadAnswer] reads the reply.
+func ReadResult(result any) Answer {
+	if object, ok := result.(map[string]any); ok && object["holds"] == nil {
+		if text, ok := object["content"].(string); ok {
+			return ReadAnswer(text)
+		}
+	}
+	return ReadAnswer(result)
 }
 
 // ReadAnswer reads a decider's reply: an object with holds, a boolean, or a text that is one of these in JSON, yes or no.

@@ -31,6 +31,25 @@ func TestReplyOfADeciderIsYesNoOrFailed(t *testing.T) {
 	}
 }
 
+func TestResultOfADeciderIsTheTextOfAModelOrTheReply(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		result any
+		want   handoff.Answer
+	}{
+		{map[string]any{"content": `{"holds": true}`, "finish_reason": "stop"}, handoff.AnswerYes},
+		{map[string]any{"content": "no"}, handoff.AnswerNo},
+		{map[string]any{"content": "yes", "holds": false}, handoff.AnswerNo},
+		{map[string]any{"holds": true}, handoff.AnswerYes},
+		{"yes", handoff.AnswerYes},
+		{map[string]any{"content": map[string]any{"holds": true}}, handoff.AnswerFailed},
+		{map[string]any{"content": `{"content": "yes"}`}, handoff.AnswerFailed},
+		{nil, handoff.AnswerFailed},
+	} {
+		require.Equal(t, c.want, handoff.ReadResult(c.result), "%v", c.result)
+	}
+}
+
 func TestDeciderIsAskedAboutTheMessage(t *testing.T) {
 	t.Parallel()
 	q := handoff.Question{Rule: 1, Condition: "the user agrees", From: "A", To: "B"}

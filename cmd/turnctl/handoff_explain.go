@@ -284,12 +284,7 @@ func (c *agentCallFact) answer() handoff.Answer {
 	if err != nil || c.Outcome != events.StatusOK {
 		return handoff.AnswerFailed
 	}
-	if object, ok := reply.(map[string]any); ok && object["holds"] == nil { // of a model: its text
-		if text, ok := object["content"].(string); ok {
-			return handoff.ReadAnswer(text)
-		}
-	}
-	return handoff.ReadAnswer(reply)
+	return handoff.ReadResult(reply)
 }
 
 // compareDecisions notes whether the rules give the stored decision.
