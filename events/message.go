@@ -46,14 +46,6 @@ func (m *AgentMessage) Fingerprint() ([sha256.Size]byte, error) {
 	return sha256.Sum256(b), nil
 }
 
-// Turned returns the event of the turn that the message makes, with the object that its content has.
-func (m *AgentMessage) Turned(model string, data any) *StructuredOutputReady {
-	return &StructuredOutputReady{
-		TurnID: m.TurnID, Workflow: m.Workflow, Agent: m.Agent, Model: model, Data: data, AutoToolMode: true, UserID: m.UserID,
-		Enterprise: m.Enterprise, TurnSequence: m.TurnSequence, ContextVariables: m.ContextVariables, Timestamp: m.Timestamp,
-	}
-}
-
 // Text is the event `chat.text` of an agent's message, and `chat.user_message` of a user's: the claim of the message. A reader
 // displays it unless ui_hidden is true. What the worker has read in the content is stored with it, so that a worker which
 // continues reads nothing again with other manifests.

@@ -28,7 +28,7 @@ func (s *Sweep) CheckMessage(ctx context.Context, key subjects.Key, now time.Tim
 	}
 	f.Text, f.Age = &text, now.Sub(text.Time)
 	decoded, err := events.ReadText(text.Data)
-	if err != nil || text.Err != nil { // no worker can do anything with it
+	if err != nil || text.Err != nil { // no worker can continue it
 		f.Condition = TurnEnded
 		return f, nil //nolint:nilerr // see above
 	}
