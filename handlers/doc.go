@@ -28,9 +28,9 @@
 //   - program_states.go, program_observe.go: the states of a program for tracers, its spans and metrics
 //   - program_retry.go: a retry of such a turn, which keeps the results of finished calls
 //   - message.go: messages of agents and users, up to their claim; message_read.go: the object in one; message_follow.go: what follows
-//     from it; message_turn.go: its turn; message_correct.go: corrections of outputs; message_handoff.go, message_decider.go: the next
-//     speaker; message_observe.go: its metrics; message_workflow.go: workers without its workflow; message_refused.go: what can
-//     never be stored
+//     from it; message_turn.go: its turn; message_correct.go, message_correct_reply.go: corrections of outputs; message_handoff.go,
+//     message_decider.go: the next speaker; message_observe.go: its metrics; message_workflow.go: workers without its workflow;
+//     message_refused.go: what can never be stored
 //   - question.go: the question that an answer or an expiry is about
 //   - answer_variables.go: the context variables that an answer sets; variable_tools.go: those that tools read
 //   - answer_result.go: the result of an answer, and its report to the sender

@@ -268,6 +268,19 @@ func failure(code events.Code, text string) map[string]any {
 	return map[string]any{"status": events.StatusError, "message": text, "code": string(code)}
 }
 
+// rejectUnread rejects an output that cannot be used, for the reason that the text or correction with it has stored.
+func rejectUnread(unread *events.Rejection) *rejection {
+	return &rejection{code: events.CodeValidationFailed, content: unread.Content, payload: unread.Payload}
+}
+
+// stored is a rejection as events have it, nil for none.
+func (r *rejection) stored() *events.Rejection {
+	if r == nil {
+		return nil
+	}
+	return &events.Rejection{Content: r.content, Payload: r.payload}
+}
+
 func rejectTooOld(age, limit time.Duration) *rejection {
 	text := fmt.Sprintf("The event was %s old, the limit is %s: it was not run.", age.Round(time.Second), limit)
 	return &rejection{code: events.CodeTooOld, content: text, payload: failure(events.CodeTooOld, text)}

@@ -22,11 +22,11 @@ import (
 
 // A message of an agent or a user goes through five steps, in the order of the records in package idempotency:
 //
-//	1 decode (chatMessage)         a message that cannot be decoded, or is on the wrong subject, is a dead letter
-//	2 read (message_read.go) the object in its content, and whether frontends display it
-//	3 claim (claimMessage)   the record is the event chat.text; everything after it is done from that record alone
-//	4 follow (message_follow.go) changed variables, the structured output, the turn
-//	5 hand off (message_handoff.go) the next speaker; of a message with a turn, by the worker that has ended it
+//	1 decode (chatMessage)           a message that cannot be decoded, or is on the wrong subject, is a dead letter
+//	2 read (message_read.go)         the object in its content, and whether frontends display it
+//	3 claim (claimMessage)           the record is the event chat.text; everything after it is done from that record alone
+//	4 follow (message_follow.go)     changed variables, the structured output, the turn
+//	5 hand off (message_handoff.go)  the next speaker; of a message with a turn, by the worker that has ended it
 //
 // Each record is created once, and what changes variables is decided once, in the document of the chat. So a message that is
 // delivered again, here or elsewhere, continues where records are missing, and is acknowledged after the last one.
@@ -44,9 +44,9 @@ type chatMessage struct {
 	enterprise bool
 	content    any             // the content, nil until it was read: the Text may have a blob
 	object     any             // the structured output, likewise
-	hasRead    bool            // the variables that tools read have been read
+	hasRead    bool            // the variables whose values tools read are stored
 	decided    json.RawMessage // the next speaker, nil until the document of the chat was asked
-	turned     bool            // its turn was ended or parked by this message, so nothing is left to find out about it
+	turnDone   bool            // what follows from the end of its turn is stored, or left to a correction
 }
 
 // chatMessage handles an agent_message or user_message.

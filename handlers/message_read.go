@@ -19,9 +19,9 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 		ID: e.ID, MessageID: e.ID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, TurnSequence: e.TurnSequence,
 		Agent: e.Agent, UserID: e.UserID, WorkflowName: e.Workflow, Content: e.Content, IsVisual: agent.Visual,
 	}
-	words, isText := e.Content.(string)
+	text, isText := e.Content.(string)
 	if isText {
-		effects := h.Bindings().Rules(agent.Workflow).Text(e.Agent, words)
+		effects := h.Bindings().Rules(agent.Workflow).Text(e.Agent, text)
 		t.UIHidden = effects.Hidden
 		for _, step := range effects.Steps {
 			t.Changes = append(t.Changes, events.TextChange{Variable: step.Variable, From: step.From, Value: step.Value})
@@ -42,13 +42,13 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 			t.Turn, t.Content = e.Turn, introduction(e.Agent, found.Object)
 			return t, found.Object // its turn is checked like any other
 		}
-		t.Unread = misfits(e.Agent, agent, found.Object)
+		t.Unread = misfitOutput(e.Agent, agent, found.Object)
 		return t, found.Object
 	case errors.As(err, &unread) && unread.Code == agentjson.NoJSON && len(t.Changes) > 0: // a token, such as NEXT
 		t.Corrections = 0
 		return t, nil
 	}
-	t.Unread = unreadable(e, agent, err)
+	t.Unread = unreadOutput(e, agent, err)
 	if agent.Tool != nil {
 		t.Turn, t.UIHidden = e.Turn, true // its response reports the failure
 	}
@@ -71,7 +71,7 @@ func extract(e *events.AgentMessage, agent *bindings.Agent) (agentjson.Found, er
 	return found, err
 }
 
-// checkExtent returns an error for an object that can be read, and that no event can hold.
+// checkExtent returns an error for an object that can be read, but is deeper or has more values than an event can hold.
 func checkExtent(object map[string]any) error {
 	switch depth, nodes := events.Extent(object); {
 	case depth > events.MaxDataDepth:
@@ -82,8 +82,8 @@ func checkExtent(object map[string]any) error {
 	return nil
 }
 
-// misfits is the failure of an object that does not fit the model of its agent, nil if it does.
-func misfits(name string, agent *bindings.Agent, object map[string]any) *events.Rejection {
+// misfitOutput is the failure of an object that does not fit the model of its agent, nil if it does.
+func misfitOutput(name string, agent *bindings.Agent, object map[string]any) *events.Rejection {
 	_, _, violations := agent.Model.Conform(object)
 	if len(violations) == 0 {
 		return nil
@@ -93,14 +93,14 @@ func misfits(name string, agent *bindings.Agent, object map[string]any) *events.
 
 // introduction is the text that frontends display in place of the JSON of an agent whose output calls a tool.
 func introduction(agent string, object map[string]any) string {
-	if words, ok := object["agent_message"].(string); ok && strings.TrimSpace(words) != "" {
-		return strings.TrimSpace(words)
+	if text, ok := object["agent_message"].(string); ok && strings.TrimSpace(text) != "" {
+		return strings.TrimSpace(text)
 	}
 	return agent + " prepared structured output."
 }
 
-// unreadable is the failure of a message without an object, with feedback for the model that wrote it.
-func unreadable(e *events.AgentMessage, agent *bindings.Agent, err error) *events.Rejection {
+// unreadOutput is the failure of a message without an object, with feedback for the model that wrote it.
+func unreadOutput(e *events.AgentMessage, agent *bindings.Agent, err error) *events.Rejection {
 	violation := model.Violation{Path: "/", Rule: "json", Expected: "one JSON object: " + events.LogText(err), GotType: "unreadable"}
 	feedback := model.Feedback(agent.ModelName, []model.Violation{violation})
 	var unread *agentjson.Error

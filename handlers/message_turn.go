@@ -24,7 +24,7 @@ func (h *Handlers) runTurnOf(ctx context.Context, s *chatMessage) (*turn, inboun
 	var reject *rejection
 	if s.Unread != nil {
 		read = h.contentOf
-		reject = &rejection{code: events.CodeValidationFailed, content: s.Unread.Content, payload: s.Unread.Payload}
+		reject = rejectUnread(s.Unread)
 	}
 	data, gone := read(ctx, s)
 	if gone != nil && !store.Decided(gone) {
@@ -59,7 +59,7 @@ func (h *Handlers) newTurnOf(s *chatMessage, turn string, data any, reject *reje
 
 // afterTurn does what follows from a turn of a message, unless the worker that ends it does.
 func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inbound.Disposition {
-	if d.Do != inbound.Ack || s.turned || s.m.deferred {
+	if d.Do != inbound.Ack || s.turnDone || s.m.deferred {
 		return d
 	}
 	switch end, over, err := h.endOfTurn(s, t); {
@@ -209,7 +209,7 @@ func (h *Handlers) turnEnded(s *chatMessage, turn subjects.Key, claim *idempoten
 	if err := h.handOff(s.m.tools, s); err != nil {
 		return h.redeliver(s.m, notHandedOff, err)
 	}
-	s.turned = true
+	s.turnDone = true
 	return inbound.Acked()
 }
 
