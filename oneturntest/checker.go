@@ -229,7 +229,7 @@ func (c *checker) check(t *turnFacts) {
 		if r.Err != nil {
 			c.failf("I3", f.name, "record %s cannot be read: %v", r.Key, r.Err)
 		}
-		c.checkKey(f.name, k, r)
+		c.checkKey(f, k, r)
 		c.note(f, k, r)
 	}
 	own, key := t.own(), t.key

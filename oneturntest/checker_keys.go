@@ -10,7 +10,8 @@ import (
 
 // checkKey compares the ids inside a public record with its key: rights to read are rights to
 // subjects, so a record under the wrong key could be read by the wrong people.
-func (c *checker) checkKey(turn string, key subjects.Record, r *idempotency.Record) {
+func (c *checker) checkKey(f *callFacts, key subjects.Record, r *idempotency.Record) {
+	turn := f.name
 	if key.Private {
 		return // only workers read it
 	}
@@ -28,6 +29,10 @@ func (c *checker) checkKey(turn string, key subjects.Record, r *idempotency.Reco
 	want := subjects.TurnKey(id("app_id"), id("chat_id"), id("run_id"), id("turn"))
 	if key.App != want.App || key.Chat != want.Chat {
 		c.failf("I8", turn, "record %s belongs to tenant %q, chat %q", r.Key, id("app_id"), id("chat_id"))
+		return
+	}
+	if key.Kind == events.RecordContextUpdate {
+		c.checkUpdateKey(f, key, id("id"), id("variable"))
 		return
 	}
 	const hash = 16 // of the fingerprint, in the key of a turn whose turn key was used before
@@ -49,6 +54,16 @@ func (c *checker) checkKey(turn string, key subjects.Record, r *idempotency.Reco
 	}
 	if step, ok := strings.CutPrefix(call, events.StepID(turnCall, "")); !ok || subjects.CallOf(step) != key.Call {
 		c.failf("I8", turn, "record %s belongs to call %q", r.Key, call)
+	}
+}
+
+// checkUpdateKey compares the event of a variable that an answer has set with its key. It names the question, and no turn.
+func (c *checker) checkUpdateKey(f *callFacts, key subjects.Record, question, variable string) {
+	_, ask, _ := events.ParseQuestionID(question)
+	var asked events.ToolCall
+	q := f.questions[subjects.Token(ask)]
+	if q == nil || q.ask == nil || parse(q.ask.Data, &asked) != nil || asked.ToolCallID != question || key.ID != subjects.Token(ask+"/"+variable) {
+		c.failf("I8", f.name, "record %s reports variable %q, set by the answer to %q, which the call has not asked", key.Name(), variable, question)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // asked is a history under construction: records in the order in which they are stored.
@@ -170,6 +171,26 @@ func TestTurnsThatAskAndAreParkedAreInOrder(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, oneturntest.Check(waited(t).Facts, map[string]bool{}))
 	require.Empty(t, oneturntest.Check(resumed(t).Facts, map[string]bool{}))
+}
+
+func TestVariableSetByAnAnswerIsReportedUnderItsQuestion(t *testing.T) {
+	t.Parallel()
+	update := func(question, ask, variable string) []oneturntest.Violation {
+		h := waited(t)
+		h.record(key.Public("context_update", subjects.Token(ask+"/"+variable)), "update", 1, "",
+			h.event(events.KindContextUpdate, &events.ContextUpdate{ID: question, AppID: "app", ChatID: "chat", Variable: "choice", Value: "a"}))
+		return oneturntest.Check(h.Facts, map[string]bool{})
+	}
+	require.Empty(t, update("t1/1", "1", "choice"))
+	for name, found := range map[string][]oneturntest.Violation{
+		"another turn":     update("t2/1", "1", "choice"),
+		"another question": update("t1/2", "1", "choice"),
+		"never asked":      update("t1/2", "2", "choice"),
+		"another variable": update("t1/1", "1", "other"),
+	} {
+		require.Len(t, found, 1, name)
+		require.Equal(t, "I8", found[0].Invariant, name)
+	}
 }
 
 func TestTurnMayBeAtRestWithAnOpenQuestion(t *testing.T) {
