@@ -255,9 +255,16 @@ func (h *Handlers) deadIfUnclaimed(t *turn) (inbound.Disposition, bool) {
 }
 
 // deadUnclaimed makes a dead letter of the message of a turn that no worker has claimed. A later delivery may claim it
-// meanwhile: then this one is not acknowledged.
+// meanwhile: then this one is not acknowledged. The turn of an agent's message may still run: sweeps resume the message, and it may be
+// published again.
 func (h *Handlers) deadUnclaimed(t *turn, cause error) inbound.Disposition {
 	t.m.mayHold = t.keys()
+	if s := t.origin; s != nil {
+		if t.m.unfinished = true; s.resumed {
+			h.logThrottled(t.m, slog.LevelWarn, "the turn of a message cannot be claimed; the next sweep resumes the message", "", t.Attrs("err", events.LogText(cause))...)
+			return h.ackUnlessLaterDelivery(t.m)
+		}
+	}
 	if d := h.deadLetter(t.m, deadletter.ReasonUndeliverable, cause); d.Do != inbound.Ack {
 		return d
 	}

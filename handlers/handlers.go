@@ -267,8 +267,9 @@ type message struct {
 	// asksSecret is set if it answers a question that is known to be secret.
 	asksSecret bool
 
-	// deferred is set once the server is to publish the message again: nothing is decided about its turn yet.
-	deferred bool
+	// unfinished is set if the message is acknowledged before its turn has run, which may still run: the server publishes the message
+	// again, or it is a dead letter.
+	unfinished bool
 
 	// mayHold are the turns whose lease the message may be, as far as known: before it is acknowledged without a response, the
 	// journal is read for a later delivery that owns one of them.

@@ -46,6 +46,7 @@ type chatMessage struct {
 	object     any             // the structured output, likewise
 	hasRead    bool            // the variables whose values tools read are stored
 	decided    json.RawMessage // the next speaker, nil until the document of the chat was asked
+	resumed    bool            // what was delivered is not the message, but the resume of a sweep
 	turnDone   bool            // what follows from the end of its turn is stored, or left to a correction
 }
 

@@ -103,18 +103,26 @@ func TestHandoffWaitsForATurnThatWasDeferred(t *testing.T) {
 	require.Equal(t, "Critic", k.of("m3", "handoff")["to"])
 }
 
-func TestHandoffFollowsATurnThatNeverRuns(t *testing.T) {
+func TestHandoffOfADeadLetterWaitsForTheTurnThatASweepRuns(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, withHandoffs(), builds)
-	id := ""
+	full, id := true, ""
 	h, _ := k.bounded(func(c *handlers.Config) {
-		c.Full = func() (bool, time.Time) { return k.of(id, "text") != nil, time.Now() }
+		c.Full = func() (bool, time.Time) { return full && k.of(id, "text") != nil, time.Now() }
 		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
 	})
 	for _, id = range []string{"m1", "m2", "m3"} {
 		h.Handle(t.Context(), k.writes(id, "Architect", `{"title":"Shop"}`))
 	}
-	require.Equal(t, "Interviewer", k.of("m3", "handoff")["to"], "its message is a dead letter")
+	letters := k.deadReasons()
+	require.NotEmpty(t, letters)
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.resumes("m3")).Do)
+	require.Equal(t, letters, k.deadReasons(), "a sweep makes no further one")
+	require.Nil(t, k.of("m3", "handoff"))
+	full = false
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.resumes("m3")).Do)
+	require.Equal(t, "Critic", k.of("m3", "handoff")["to"])
+	require.EqualValues(t, 1, k.entered.Load())
 }
 
 func TestHandoffKnowsTheIDsOfItsChatWhateverTheSnapshotHas(t *testing.T) {

@@ -59,7 +59,7 @@ func (h *Handlers) newTurnOf(s *chatMessage, turn string, data any, reject *reje
 
 // afterTurn does what follows from a turn of a message, unless the worker that ends it does.
 func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inbound.Disposition {
-	if d.Do != inbound.Ack || s.turnDone || s.m.deferred {
+	if d.Do != inbound.Ack || s.turnDone || s.m.unfinished {
 		return d
 	}
 	switch end, over, err := h.endOfTurn(s, t); {

@@ -258,7 +258,7 @@ func (h *Handlers) publishDeferred(m *message, delay time.Duration) (inbound.Dis
 	case err != nil:
 		return h.redeliver(m, "it could not be deferred", err), true
 	}
-	m.deferred = true
+	m.unfinished = true
 	// A later delivery may hold the turn by now. The deferred message is a duplicate then.
 	done := h.ackUnlessLaterDelivery(m)
 	if done.Do != inbound.Ack {

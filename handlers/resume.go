@@ -43,6 +43,7 @@ func (h *Handlers) resumeMessage(ctx context.Context, m *message, key subjects.K
 	case s == nil:
 		return inbound.Acked()
 	}
+	s.resumed = true
 	return h.follow(ctx, s)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/variables"
 )
 
@@ -89,10 +88,7 @@ func (c *checker) checkHandoff(m *messageFacts) {
 		c.failf(invariantMessage, m.name, "it hands off, and no handoff is due")
 	}
 	for _, t := range c.awaited(m) {
-		claim, response := t.own().call, t.own().response
-		if claim != nil && claim.Seq > m.handoff.Seq && c.refused(m) {
-			continue // its turn was never to run, and then the message came again
-		}
+		response := t.own().response
 		if response == nil || m.handoff.Seq < response.Seq {
 			c.failf(invariantMessage, m.name, "it hands off before its turn %s has ended", t.key)
 		}
@@ -108,15 +104,6 @@ func (c *checker) checkHandoff(m *messageFacts) {
 	case m.event.OutOfOrder && e.Reason != string(handoff.ReasonUndecided):
 		c.failf(invariantMessage, m.name, "it hands off (%s), though a later message of the run was handled before", e.Reason)
 	}
-}
-
-// refused reports whether a message is a dead letter for another reason than its id.
-func (c *checker) refused(m *messageFacts) bool {
-	return slices.ContainsFunc(m.sent, func(s *SentMessage) bool {
-		return slices.ContainsFunc(c.facts.Dead, func(d DeadLetter) bool {
-			return d.Reason != deadletter.ReasonMessageConflict && strings.HasSuffix(d.Subject, s.subject())
-		})
-	})
 }
 
 // checkCalls: what a model is asked for a message is stored before its answer. Another worker may have handed off meanwhile, by rules
