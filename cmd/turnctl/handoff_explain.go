@@ -290,7 +290,13 @@ func (c *agentCallFact) answer() handoff.Answer {
 // compareDecisions notes whether the rules give the stored decision.
 func (e *explanation) compareDecisions(rules *handoff.Rules, in handoff.Input) {
 	d, question := rules.Decide(in)
-	if question != nil {
+	h := e.Handoff
+	untried := h != nil && h.Reason == string(handoff.ReasonUndecided) && h.Rule == nil && h.Code != handoff.CodeCycle
+	switch {
+	case question != nil && untried:
+		e.notef("no rule was tried: %s", h.Message)
+		return
+	case question != nil:
 		e.notef("the decider has not answered for rule %d: without the answer, the rules give no decision", question.Rule)
 		return
 	}
@@ -301,14 +307,13 @@ func (e *explanation) compareDecisions(rules *handoff.Rules, in handoff.Input) {
 	if d.Rule != handoff.NoRule {
 		e.Now.Rule = &d.Rule
 	}
-	h := e.Handoff
 	if h == nil {
 		return
 	}
 	e.Same = equal(h.To, e.Now.To) && equal(h.Rule, e.Now.Rule) && h.Reason == e.Now.Reason && h.Code == e.Now.Code
 	switch {
 	case e.Same:
-	case h.Reason == string(handoff.ReasonUndecided) && h.Rule == nil && h.Code != handoff.CodeCycle:
+	case untried:
 		e.notef("no rule was tried: %s", h.Message)
 	default:
 		e.notef("with the rules of the folder and the values below, the decision would be another one now: the stored decision counts")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handoff"
 )
@@ -69,6 +70,19 @@ func TestExplainNamesTheAgentThatAMisspeltOneWasMeantToBe(t *testing.T) {
 	require.Contains(t, text, "\nnote: no rule is from \"Interviwer\": did you mean \"Interviewer\"?\n")
 	e := decode[explanation](t, v.Server, "handoff", "explain", "c", "m2", "--workflows", v.workflows)
 	require.Equal(t, []string{`no rule is from "Nobody": check its name, or add a rule: there are rules from Architect, Critic, Drafter, Interviewer`}, e.Notes)
+}
+
+func TestExplainOfAnOvertakenMessageExpectsNoAnswerOfTheDecider(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	for _, m := range []*oneturn.Message{{MessageID: oneturn.MessageID{Message: "m2"}, TurnSequence: 2}, {MessageID: oneturn.MessageID{Message: "m1"}, TurnSequence: 1}} {
+		m.Chat, m.Workflow, m.Agent, m.Content = "c", "Interviews", "Critic", `{"title": "Bad"}`
+		_, err := v.client.DoMessage(t.Context(), m)
+		require.NoError(t, err)
+	}
+	e := decode[explanation](t, v.Server, "handoff", "explain", "c", "m1", "--workflows", v.workflows)
+	require.Equal(t, "out_of_order", e.Handoff.Code)
+	require.Equal(t, []string{"no rule was tried: " + e.Handoff.Message}, e.Notes)
 }
 
 func TestExplainWithoutTheFolderExplainsWhatIsStored(t *testing.T) {

@@ -173,7 +173,7 @@ func (l *messageReport) callsText(w io.Writer) {
 		if outcome == "" {
 			outcome = "no response yet"
 		}
-		rows = append(rows, []string{cell(c.Call), purpose, cell(c.Tool), cell(outcome), short(c.Reply)})
+		rows = append(rows, []string{cell(c.Call), purpose, cell(c.Tool), cell(outcome), cell(short(c.Reply))})
 	}
 	table(w, 2, rows, 0, 1)
 }

@@ -38,7 +38,7 @@ func (s *server) missing(ctx context.Context, key subjects.Key, turn events.Turn
 
 // elsewhere searches the newest records for turns of the same chat and turn key, in another app or run.
 func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
-	const spelled = "check that chat, turn, --app and --run are spelled as in the event: turnctl ls lists turns"
+	const spelled = "check that chat, turn, --app and --run are spelled as in the event: turnctl ls lists turns, turnctl ls --messages messages"
 	const newest, most = 20_000, 3 // records read, turns listed
 	if turn.Turn == "" {
 		return spelled

@@ -203,7 +203,7 @@ func TestShowNamesWhatToCheckWhenNothingIsFound(t *testing.T) {
 	require.Equal(t, cli.Failed, code)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no record of turn t of chat c, app default\n")
-	require.Contains(t, stderr, "spelled as in the event")
+	require.Contains(t, stderr, "spelled as in the event: turnctl ls lists turns, turnctl ls --messages messages\n")
 	require.NotContains(t, stderr, "ONETURN_", "the streams are empty")
 	require.Contains(t, stderr, "retention")
 	js, err := jetstream.New(s.Connect())
