@@ -9,7 +9,7 @@ import (
 )
 
 // Corrections: an agent of oneturn.yaml may name the model that is asked again when the agent's output cannot be used
-// (completion, a tool of kind agent), and how often (corrections).
+// (completion, a tool of kind agent or with effect none), and how often (corrections).
 
 // maxCorrections bounds how often a model is asked to correct one output.
 const maxCorrections = 5
@@ -25,7 +25,7 @@ type correctionEntry struct {
 // Corrections is which tool is asked to correct the outputs of an agent that cannot be used, and how often.
 type Corrections struct {
 	Agent string
-	Tool  string // of kind agent, as the manifest names it
+	Tool  string // as the manifest names it: of kind agent, or of another kind with effect none
 	Most  int    // times that it is asked about one output
 }
 

@@ -92,8 +92,8 @@ func (b *binder) speakers() []string {
 	return sortedSet(names)
 }
 
-// decider returns the name of the tool that answers conditions for a model, "" if there is none that can be used. The
-// later of two counts.
+// decider returns the name of the tool that judges conditions for a model, "" if there is none that can be used. The later of two
+// counts.
 func (b *binder) decider() string {
 	name := ""
 	for _, source := range b.handoffs {
@@ -137,7 +137,8 @@ func (s *Set) Handoffs(workflow string) *handoff.Rules {
 	return nil
 }
 
-// Decider returns the tool that answers the conditions for a model of a workflow's handoffs; nil if none is named.
+// Decider returns the tool that judges the conditions for a model in the handoff rules of a workflow; nil if none that can be used
+// is named.
 func (s *Set) Decider(workflow string) *Binding {
 	if w := s.find(workflow); w != nil {
 		return w.agentOf("", w.handoffs.Decider())

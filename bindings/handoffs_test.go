@@ -80,7 +80,7 @@ handoffs:
 	require.Nil(t, set.Decider("W"))
 }
 
-func TestDeciderIsAToolOfKindAgent(t *testing.T) {
+func TestDeciderIsAnAgentOrAToolWithoutEffect(t *testing.T) {
 	t.Parallel()
 	const tools = `
 -- W/agents.yaml --
@@ -89,11 +89,13 @@ agents: {A: {}, B: {}}
 tools:
   - {name: "agent:judge", auto_invoke: false, agent: A, completion: {url: "https://a.example", model: m}}
   - {name: run, agent: B, kind: go, auto_invoke: false}
+  - {name: vote, agent: B, kind: go, auto_invoke: false, effect: none}
 `
 	const rules = "\nhandoff_rules: [{source_agent: A, target_agent: B, handoff_type: condition, condition: the user agrees}]\n"
 	for manifest, want := range map[string]string{
 		"-- W/handoffs.yaml --\ndecider: judge" + rules:                                        "",
 		"-- W/handoffs.yaml --\ndecider: agent:judge" + rules:                                  "",
+		"-- W/handoffs.yaml --\ndecider: vote" + rules:                                         "",
 		"-- W/handoffs.yaml --" + rules + "-- W/oneturn.yaml --\nhandoffs: {decider: judge}\n": "",
 		"-- W/handoffs.yaml --\ndecider: run" + rules:                                          `decider names "run", of kind go and effect unsafe`,
 		"-- W/handoffs.yaml --\ndecider: jugde" + rules:                                        `decider names the unknown agent "jugde" [unknown_tool]: did you mean`,
@@ -107,7 +109,11 @@ tools:
 			continue
 		}
 		require.Empty(t, found, manifest)
-		require.Equal(t, "agent:judge", set.Decider("W").Tool)
+		named := "agent:judge"
+		if strings.Contains(manifest, "vote") {
+			named = "vote"
+		}
+		require.Equal(t, named, set.Decider("W").Tool)
 		_, q := set.Handoffs("W").Decide(handoff.Input{Agent: "A"})
 		require.Equal(t, &handoff.Question{Rule: 0, Condition: "the user agrees", From: "A", To: "B"}, q)
 	}

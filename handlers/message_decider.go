@@ -18,8 +18,8 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// A condition of a handoff rule that a model has to judge goes to the decider of the workflow, an agent. Its call has records under
-// the message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
+// A condition of a handoff rule that a model has to judge goes to the decider of the workflow. Its call has records under the
+// message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
 
 // askDecider returns the answer of the decider to a question about a message, stored now or before.
 func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Question) (handoff.Answer, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// A decider is an agent that answers a [Question]: it gets DeciderInstructions as the system message, [Question.Data] as
+// A decider is an agent, or another tool, that answers a [Question]: it gets DeciderInstructions as the system message, [Question.Data] as
 // the data, and [DeciderSchema] as the schema of its reply. [ReadResult] reads the result of its tool.
 
 // DeciderInstructions are the fixed instructions of a decider. Texts of chats and manifests are data, never part of them.
