@@ -19,8 +19,8 @@ func DecodeMessage(body []byte) (*AgentMessage, error) {
 	return m.AgentMessage()
 }
 
-// MessageKind reports whether messages of a kind are what an agent or a user wrote.
-func MessageKind(kind string) bool { return kind == KindAgentMessage || kind == KindUserMessage }
+// IsMessageKind reports whether messages of a kind are what an agent or a user wrote.
+func IsMessageKind(kind string) bool { return kind == KindAgentMessage || kind == KindUserMessage }
 
 // AgentMessage is [DecodeMessage] for an opened message.
 func (m *Message) AgentMessage() (*AgentMessage, error) {

@@ -79,7 +79,7 @@ func (s *server) identify(ctx context.Context, found []deadLetter) error {
 			}
 			if turn, ok := turnOf(data); ok {
 				l.Chat, l.Turn = turn.Chat, turn.Turn
-				if events.MessageKind(l.Kind) {
+				if events.IsMessageKind(l.Kind) {
 					l.Turn, l.Message = "", turn.Turn
 				}
 			}
@@ -100,7 +100,7 @@ func turnOf(data []byte) (events.TurnID, bool) {
 	if r, err := m.Resume(); err == nil {
 		return r.TurnID, true
 	}
-	if events.MessageKind(m.Kind) {
+	if events.IsMessageKind(m.Kind) {
 		a, err := m.AgentMessage()
 		if err != nil {
 			return events.TurnID{}, false
