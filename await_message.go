@@ -28,7 +28,7 @@ var ErrMessageConflict = errors.New("the id of the message was used before with 
 // MessageOutcome is what follows from a message, as it is stored.
 type MessageOutcome struct {
 	Text     *events.Text             // what readers of the chat see, and what was found in the content
-	Response *Response                // of the turn that the message has made, or of its last correction; nil if it makes none
+	Response *Response                // of the turn that the message has made, or of its last correction; nil if it has none
 	Output   *events.StructuredOutput // of an agent with a model and without an automatic tool, else nil
 	Updates  []events.ContextUpdate   // of the context variables, in the order of the manifest
 	Handoff  *events.Handoff          // the next speaker, nil if the workflow has no handoff rules
@@ -38,7 +38,8 @@ type MessageOutcome struct {
 // and the next speaker. It waits like [Client.Await], whose options it calls with the turn that has the id of the message as its key;
 // OnQuestion is called by a separate goroutine, for the questions of the turn of the message.
 //
-// Of a message from which neither a turn, an output nor a handoff follows, the updates are those that are stored by then.
+// Of a message from which neither a turn, an output nor a handoff follows, the updates are those that are stored by then. A turn that
+// fails has no response if its workflow sends none to failures (`compat: {silent: true}`).
 func (c *Client) AwaitMessage(ctx context.Context, id MessageID) (*MessageOutcome, error) {
 	if err := id.check(); err != nil {
 		return nil, fmt.Errorf("await a message: %w", err)

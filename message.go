@@ -32,8 +32,8 @@ func (id *MessageID) check() error {
 // next. If the agent has an automatic tool, the JSON is the data of a turn.
 type Message struct {
 	MessageID
-	Workflow string
-	Agent    string
+	Workflow string // of the chat, required
+	Agent    string // that has written it, required
 	// Content is the text as the model has written it, or an object or list if it is parsed already: any value that encoding/json
 	// writes as one of these.
 	Content any
@@ -51,9 +51,9 @@ type Message struct {
 // a value that encoding/json writes as an object or list.
 type UserMessage struct {
 	MessageID
-	Workflow         string
-	UserID           string
-	Content          any
+	Workflow         string         // of the chat, required
+	UserID           string         // that has written it, may be empty
+	Content          any            // required
 	TurnSequence     int64          // position in the chat, 0 if unknown
 	ContextVariables map[string]any // snapshot of the context variables, nil for none
 }
@@ -67,7 +67,7 @@ func (m *UserMessage) message() *Message {
 }
 
 // PublishMessage sends a message of an agent to the workers. Publishing it again is harmless. [Client.AwaitMessage] waits for what
-// follows from it.
+// follows from it. A message that no worker could decode fails with [events.ErrBadArgs], and is not sent.
 func (c *Client) PublishMessage(ctx context.Context, m *Message) (Receipt, error) {
 	e, err := m.event(false)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Client) PublishMessage(ctx context.Context, m *Message) (Receipt, error
 	return c.publishMessage(ctx, e, max(m.Depth, depth(ctx)))
 }
 
-// PublishUserMessage sends a message of a user to the workers. Publishing it again is harmless.
+// PublishUserMessage sends a message of a user to the workers, like [Client.PublishMessage].
 func (c *Client) PublishUserMessage(ctx context.Context, m *UserMessage) (Receipt, error) {
 	e, err := m.message().event(true)
 	if err != nil {

@@ -149,7 +149,7 @@ func (c *checker) checkDocument(messages []*messageFacts, contents *variables.Co
 		byToken[m.key.Turn] = m
 	}
 	run, sequence := "", int64(0)
-	last := map[string]set{}
+	last := map[string]setBy{}
 	decided := map[*messageFacts]bool{}
 	for _, d := range contents.Decisions {
 		m := byToken[d.Message]
@@ -172,7 +172,7 @@ func (c *checker) checkDocument(messages []*messageFacts, contents *variables.Co
 		}
 		for _, u := range d.Updates {
 			if u.Step >= 0 && u.Step < len(m.event.Changes) {
-				last[u.Variable] = set{m, m.event.Changes[u.Step].Value}
+				last[u.Variable] = setBy{m, m.event.Changes[u.Step].Value}
 			}
 		}
 	}
@@ -189,8 +189,8 @@ func (c *checker) checkDocument(messages []*messageFacts, contents *variables.Co
 	}
 }
 
-// set is what a message has set a variable to.
-type set struct {
+// setBy is the value of a variable, and the message that has set it.
+type setBy struct {
 	message *messageFacts
 	value   any
 }

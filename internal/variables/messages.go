@@ -270,7 +270,7 @@ func (a *applied) result(m *Message) Applied {
 	return r
 }
 
-// InOrder reports whether a message may still be applied: it is a read, so it decides nothing; [Variables.Apply] does.
+// InOrder implements [Store].
 func (v *Variables) InOrder(ctx context.Context, app, chat string, m Message) (inOrder bool, err error) {
 	key := subjects.ContextKey(app, chat)
 	err = v.Retries.Until(ctx, v.docs.Name(), key, func() error {

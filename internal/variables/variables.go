@@ -46,7 +46,8 @@ type Store interface {
 	// Fill stores values of variables that have none stored, in one step; a variable that has one by then keeps it. It returns the
 	// same errors as Stage.
 	Fill(ctx context.Context, app, chat string, values map[string]any) error
-	// InOrder reports whether no later message of its run was applied before a message. It is a read, so it decides nothing.
+	// InOrder reports whether no later message of its run was applied before a message. It is a read: Apply decides. It returns the
+	// same errors as Load.
 	InOrder(ctx context.Context, app, chat string, m Message) (bool, error)
 }
 
