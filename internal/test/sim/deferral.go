@@ -170,12 +170,12 @@ func (w *world) isDeferred(t *turn) bool {
 
 // places checks that a worker requeues no more messages than it has places for, but for the lease of a turn that
 // must not be deferred, or was the lease when the worker began: what it has read since then may be older than another
-// takeover; and for an answer that was stored before, which resumes its turn. One that it requeued keeps its place for
-// the delay.
+// takeover; for an answer that was stored before, which resumes its turn; and for the lease of an agent's message whose text is
+// stored. One that it requeued keeps its place for the delay.
 func (p *process) places(t *thread, delay time.Duration) {
 	if t.noRoom {
 		began, now := t.w.historyUntil(t.m.turn, t.known), t.w.history(t.m.turn)
-		if began.newest.Same(t.lease) || now.newest.Same(t.lease) || now.answeredBy(t.lease) {
+		if began.newest.Same(t.lease) || now.newest.Same(t.lease) || now.answeredBy(t.lease) || p.w.holdsText(t) {
 			return
 		}
 	}
@@ -184,6 +184,16 @@ func (p *process) places(t *thread, delay time.Duration) {
 		p.w.violatef("%s requeues %d messages at the same time, and has %d places", p.name, len(p.given)+1, placesOfWorker)
 	}
 	p.given = append(p.given, p.w.now.Add(delay))
+}
+
+// holdsText reports whether the delivery is of the message that has stored the text of an agent or a user.
+func (w *world) holdsText(t *thread) bool {
+	c := t.m.chat
+	if c == nil {
+		return false
+	}
+	text := w.textOf(c)
+	return text != nil && text.Meta.Lease.Same(t.lease)
 }
 
 // answeredBy reports whether a message stored the answer to a question of the turn.

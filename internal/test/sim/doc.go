@@ -91,7 +91,7 @@
 //   - a worker that drains requeues immediately what no slot has begun, and one that is well, and has had
 //     the time to read the ack wait, loses no lease;
 //   - a worker never requeues more messages than it has places for, which here is one, but for leases of claimed
-//     turns that must not be deferred; what it defers comes again, and takes up a turn that nothing else holds;
+//     turns and of messages whose text is stored, which must not be deferred; what it defers comes again, and takes up a turn that nothing else holds;
 //   - nothing but expiries and answers that come again is deferred without room, nor anything acknowledged for that which a worker has read
 //     that a later delivery holds; without room a message is decided immediately, or a dead letter while the store is nearly full;
 //   - each open turn whose claim the sweeps have read is on one of their pages, whatever two of them do
