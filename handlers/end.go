@@ -331,6 +331,7 @@ func (h *Handlers) rejectSilently(t *turn) (inbound.Disposition, bool) {
 	case claimed:
 		return inbound.Disposition{}, false
 	}
+	t.silent = true
 	h.Metrics.Turn(t.Binding, string(t.reject.code))
 	return inbound.Acked(), true
 }

@@ -113,14 +113,21 @@ func (h *Handlers) valueOf(ctx context.Context, s *chatMessage, value *any, kind
 	return *value, err
 }
 
+// errClaimNotShown is the error of a read that does not show the claim of a turn, which this worker or another one has stored: it is
+// stale, and nothing may be decided by it.
+var errClaimNotShown = errors.New("the read of the turn does not show its claim")
+
 // endOfTurn returns the response of a turn of a message, nil if it has none. Over reports whether the turn has ended, or will never
-// run: it was not claimed, or other data was.
+// run: it was rejected silently, or other data was claimed.
 func (h *Handlers) endOfTurn(s *chatMessage, t *turn) (end *idempotency.Record, over bool, err error) {
 	claims, err := h.Journal.Claims(s.m.Held, t.Key)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the claim of the turn: %w", err)
 	}
-	if t.claimed = claims[0]; t.claimed == nil || !t.mayBeClaimOf(t.claimed) {
+	switch t.claimed = claims[0]; {
+	case t.claimed == nil && !t.silent:
+		return nil, false, errClaimNotShown
+	case t.claimed == nil, !t.mayBeClaimOf(t.claimed):
 		return nil, true, nil
 	}
 	end, err = h.Journal.ResponseOf(s.m.Held, t.Key)

@@ -55,6 +55,7 @@ type turn struct {
 	args          map[string]any
 	argsJSON      events.Canonical
 	reject        *rejection    // why the tool must not be entered, nil if it may
+	silent        bool          // it is rejected without a claim and a response, see rejectSilently
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed

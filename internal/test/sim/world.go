@@ -26,7 +26,7 @@ const (
 // Bounds of a schedule, in steps.
 const (
 	faultSteps = 400
-	maxSteps   = 6000
+	maxSteps   = 20000
 )
 
 // worldBegins is when schedules begin.
