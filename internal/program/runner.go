@@ -191,9 +191,10 @@ func (r *Runner) start(ctx context.Context, call *flow.Call) {
 	r.Timing.Go(&r.calls, run)
 }
 
+// stopAll stops all calls. None of them counts as one that waits for people: a turn must not be parked with calls that have no end.
 func (r *Runner) stopAll(why error) {
 	for _, running := range r.running {
-		running.stop(why)
+		r.stop(running.call, why)
 	}
 }
 

@@ -130,6 +130,9 @@ func (w *world) checkComplete(m *message, c *chatMessage, by *thread) {
 		return
 	}
 	h := w.history(c.turn)
+	if n := h.newest.Seq; n != 0 && n != m.seq && w.queue[n-1].kind == events.KindResume {
+		return // a late acknowledgement may have settled it: the next sweep asks again
+	}
 	completes := func(x *message) bool {
 		switch {
 		case x == m || !x.lives():
