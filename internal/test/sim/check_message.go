@@ -207,7 +207,7 @@ func (w *world) checkMessages() {
 // purgedUnread reports whether a message vanished that would have been a conflict.
 func (m *message) purgedUnread(w *world) bool {
 	text := w.textOf(m.chat)
-	return m.purged && w.letters[m.seq] == "" && text != nil && text.Meta.Fingerprint != m.content
+	return m.purged && len(m.copies) == 0 && w.letters[m.seq] == "" && text != nil && text.Meta.Fingerprint != m.content
 }
 
 // countMessages counts how messages went.
