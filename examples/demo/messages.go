@@ -77,7 +77,7 @@ func speaker(o *oneturn.MessageOutcome) string {
 
 // updated returns the variables that a message has set.
 func updated(o *oneturn.MessageOutcome) string {
-	var list []string
+	list := make([]string, 0, len(o.Updates))
 	for _, u := range o.Updates {
 		list = append(list, fmt.Sprintf("%s = %v", u.Variable, u.Value))
 	}
