@@ -191,7 +191,7 @@ func TestUnpackedExamplesBindTheToolsOfTheScenarios(t *testing.T) {
 	require.Equal(t, map[string]bindings.Effect{
 		"greet": "unsafe", "charge": "unsafe", "file_note": "idempotent",
 		"request_approval": "replay", "request_api_key": "replay", "review_diagram": "replay",
-		"run_plan": "program", "cp__agent_orchestrate": "program",
+		"run_plan": "program", "cp__agent_orchestrate": "program", "draw": "idempotent",
 	}, effects)
 }
 
