@@ -258,7 +258,7 @@ func (c *Cluster) WaitWhole(streams ...string) {
 		require.Eventually(c.t, func() bool {
 			s, err := js.Stream(c.t.Context(), name)
 			return err == nil && whole(s.CachedInfo().Cluster, len(c.nodes))
-		}, clusterStart, 100*time.Millisecond, "stream %s: a replica does not catch up", name)
+		}, 2*clusterStart, 100*time.Millisecond, "stream %s: a replica does not catch up", name) // after a long partition it is slow
 	}
 }
 
