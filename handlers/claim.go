@@ -157,6 +157,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 // never be stored.
 func (h *Handlers) claimFailed(t *turn, err error) inbound.Disposition {
 	if errors.Is(err, idempotency.ErrRefused) {
+		t.unclaimed = true
 		return h.deadLetter(t.m, deadletter.ReasonTooLarge, err)
 	}
 	return h.redeliverTurn(t, "the turn could not be claimed", err)
@@ -307,6 +308,22 @@ func (b *buffers) put(buffer *[]byte) {
 	if cap(*buffer) <= maxBuffer {
 		b.pool.Put(buffer)
 	}
+}
+
+// resolve finds the binding of a turn. A plan runs with the workflow's tool for plans, else with what is bound to its
+// model.
+func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
+	if !t.Plan { // of a retry, the turn that it retries has the binding
+		return set.Resolve(t.Workflow, t.Agent, t.Model)
+	}
+	b, err := set.ResolvePlan(t.Workflow, t.Agent)
+	if err == nil {
+		return b, nil
+	}
+	if bound, errBound := set.Resolve(t.Workflow, t.Agent, t.Model); errBound == nil {
+		return bound, nil
+	}
+	return nil, err
 }
 
 // findTool finds the invoker of the tool of a turn, and the version and effect that it knows. The tool is not called: an

@@ -331,7 +331,7 @@ func (h *Handlers) rejectSilently(t *turn) (inbound.Disposition, bool) {
 	case claimed:
 		return inbound.Disposition{}, false
 	}
-	t.silent = true
+	t.unclaimed = true
 	h.Metrics.Turn(t.Binding, string(t.reject.code))
 	return inbound.Acked(), true
 }

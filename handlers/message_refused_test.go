@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
@@ -124,4 +126,19 @@ func TestMessageIsDoneThoughARecordOfItCannotBeStored(t *testing.T) {
 	require.NoError(t, err)
 	k.handled(again(text))
 	require.Equal(t, "Architect", k.of("m1", "handoff")["to"])
+}
+
+func TestMessageIsDoneThoughTheClaimOfItsTurnCanNeverBeStored(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	k.checkRecords(func(r *idempotency.Record) error {
+		if strings.HasSuffix(r.Key, "."+events.RecordCall) {
+			return idempotency.ErrRefused
+		}
+		return nil
+	})
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.writes("m1", "Architect", `{"title":"Shop"}`)).Do)
+	require.Equal(t, []string{"too_large"}, k.deadReasons())
+	require.NotNil(t, k.of("m1", "handoff"))
+	require.Zero(t, k.entered.Load())
 }

@@ -118,14 +118,14 @@ func (h *Handlers) valueOf(ctx context.Context, s *chatMessage, value *any, kind
 var errClaimNotShown = errors.New("the read of the turn does not show its claim")
 
 // endOfTurn returns the response of a turn of a message, nil if it has none. Over reports whether the turn has ended, or will never
-// run: it was rejected silently, or other data was claimed.
+// run: it can have no claim, or other data was claimed.
 func (h *Handlers) endOfTurn(s *chatMessage, t *turn) (end *idempotency.Record, over bool, err error) {
 	claims, err := h.Journal.Claims(s.m.Held, t.Key)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the claim of the turn: %w", err)
 	}
 	switch t.claimed = claims[0]; {
-	case t.claimed == nil && !t.silent:
+	case t.claimed == nil && !t.unclaimed:
 		return nil, false, errClaimNotShown
 	case t.claimed == nil, !t.mayBeClaimOf(t.claimed):
 		return nil, true, nil

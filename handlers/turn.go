@@ -55,7 +55,7 @@ type turn struct {
 	args          map[string]any
 	argsJSON      events.Canonical
 	reject        *rejection    // why the tool must not be entered, nil if it may
-	silent        bool          // it is rejected without a claim and a response, see rejectSilently
+	unclaimed     bool          // it will never have a claim: it is rejected silently, or no record can hold its claim
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed
@@ -220,22 +220,6 @@ func (t *turn) traceparent() string {
 // setData sets the data of a turn in the form of records, and the fingerprint that distinguishes it from other data.
 func (t *turn) setData(data events.Canonical, fingerprint [sha256.Size]byte) {
 	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
-}
-
-// resolve finds the binding of a turn. A plan runs with the workflow's tool for plans, else with what is bound to its
-// model.
-func resolve(set *bindings.Set, t *turn) (*bindings.Binding, error) {
-	if !t.Plan { // of a retry, the turn that it retries has the binding
-		return set.Resolve(t.Workflow, t.Agent, t.Model)
-	}
-	b, err := set.ResolvePlan(t.Workflow, t.Agent)
-	if err == nil {
-		return b, nil
-	}
-	if bound, errBound := set.Resolve(t.Workflow, t.Agent, t.Model); errBound == nil {
-		return bound, nil
-	}
-	return nil, err
 }
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
