@@ -22,6 +22,7 @@
 //   - [AtRest] waits until every message is settled, and collects the [Facts]: ledger, copies, journal, dead letters. A run
 //     that is checked in parts continues at a [Mark] ([CollectSince]);
 //   - [Check] returns the violations in them (checker.go, with checker_epochs.go for the owners of a turn, checker_program.go
-//     and checker_retry.go for programs, checker_questions.go for questions, checker_message.go and checker_message_follow.go for messages of agents and users, and
+//     and checker_retry.go for programs, checker_questions.go for questions, checker_message.go with checker_message_facts.go,
+//     checker_message_follow.go, checker_message_document.go and checker_message_letters.go for messages of agents and users, and
 //     checker_keys.go for the ids in records).
 package oneturntest

@@ -41,7 +41,7 @@
 //     (--jsonl of both).
 //   - Turns and messages: ls.go, ls_read.go, ls_messages.go (--messages), growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),
-//     message_report.go (a message as read from the journal), message_text.go, show_chat.go (a chat),
+//     message_report.go (a message as read from the journal) with message_records.go and message_turns.go, message_text.go, show_chat.go (a chat),
 //     show_text.go, show_steps.go (the steps of a program), show_step.go (one of them) and show_not_found.go. repair.go.
 //     retry.go with retry_find.go (the turn to retry), retry_check.go (--workflows), retry_publish.go and retry_report.go
 //     (what it prints).

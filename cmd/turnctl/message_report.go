@@ -1,13 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -16,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A report of a message is made of the records under its key, and of the turns that it has made: the one of its text, and one for
-// each correction that is stored. Records that cannot be read are reported with their error. Objects are left out without --payload.
+// A report of a message is made of the records under its key (message_records.go) and of the turns that it has made
+// (message_turns.go). Records that cannot be read are reported with their error. Objects are left out without --payload.
 
 // messageState is the state that the journal gives a message.
 type messageState string
@@ -89,18 +85,6 @@ type triggerFact struct {
 	Seq      uint64          `json:"seq,omitempty"` // of the change in the journal, 0 if there is none
 }
 
-// messageTurn is a turn that a message has made.
-type messageTurn struct {
-	Turn       string          `json:"turn"`
-	Corrects   string          `json:"correction_of,omitempty"` // turn key of the turn whose output it corrects
-	State      query.TurnState `json:"state"`
-	Outcome    string          `json:"outcome,omitempty"` // of an ended one: ok, or the code, or error
-	Tool       string          `json:"tool,omitempty"`
-	TotalMS    *float64        `json:"total_ms"`              // claim to end, null while open
-	OtherCause bool            `json:"other_cause,omitempty"` // its claim names another message, or none: it was published, too
-	Key        string          `json:"key"`
-}
-
 // agentCallFact is a call of a model for a message.
 type agentCallFact struct {
 	Call     string          `json:"call"`           // c<n> for a correction, d<rule> for the condition of a handoff rule
@@ -150,216 +134,6 @@ func (s *server) messageReport(ctx context.Context, key subjects.Key, payload bo
 		}
 	}
 	return l, nil
-}
-
-// newMessageReport reads the records under the key of a message, nil if it has no text.
-func newMessageReport(key subjects.Key, records []idempotency.Record, payload bool) *messageReport {
-	name := key.Public(events.RecordText)
-	at := indexOf(records, name)
-	if at < 0 {
-		return nil
-	}
-	text := &records[at]
-	l := &messageReport{
-		Key: key.String(), token: key.Turn, App: shown(key.App), Chat: shown(key.Chat), ID: shown(key.Turn), Seq: text.Seq, Time: text.Time.UTC(),
-		due: text.Meta.Outcome, digest: text.Meta.Digest, Records: []recordFact{},
-	}
-	if run, id, ok := subjects.ParseMessageToken(key.Turn); ok {
-		l.Run, l.ID = run, id
-	}
-	for i := range records {
-		r := &records[i]
-		if r.Former(text.Seq) {
-			continue
-		}
-		fact := newRecordFact(r, text.Time)
-		k, _ := subjects.ParseKey(r.Key)
-		switch {
-		case r.Key == name:
-			l.addText(r, &fact, payload)
-		case k.Call != subjects.SingleCall:
-			l.addCall(k.Call, r, &fact)
-		case fact.Kind == events.RecordContextUpdate:
-			l.addUpdate(r, &fact)
-		case fact.Kind == events.RecordStructuredOutput:
-			l.addOutput(r, &fact)
-		case fact.Kind == events.RecordHandoff:
-			l.addHandoff(r, &fact)
-		}
-		l.Damaged = l.Damaged || fact.Error != ""
-		l.Records = append(l.Records, fact)
-	}
-	return l
-}
-
-func indexOf(records []idempotency.Record, key string) int {
-	for i := range records {
-		if records[i].Key == key {
-			return i
-		}
-	}
-	return -1
-}
-
-func (l *messageReport) addText(r *idempotency.Record, fact *recordFact, payload bool) {
-	text, err := events.ReadText(r.Data)
-	if err != nil {
-		fact.Error = cmp.Or(fact.Error, "its event is unreadable: "+err.Error())
-		return
-	}
-	l.event = text
-	l.App, l.Chat, l.Run, l.ID = text.AppID, text.ChatID, text.RunID, text.MessageID
-	l.Sequence, l.OutOfOrder, l.Workflow, l.Agent, l.User = text.TurnSequence, text.OutOfOrder, text.WorkflowName, text.Agent, text.UserID
-	l.Hidden, l.Visual, l.Model, l.turn = text.UIHidden, text.IsVisual, text.Model, text.Turn
-	var value json.RawMessage
-	l.ContentBytes, l.ContentBlob, value = size(text.Content)
-	if words, ok := text.Content.(string); ok {
-		l.Content = words
-	} else if payload {
-		l.Content = value
-	}
-	if text.StructuredOutput != nil {
-		l.Output = &objectFacts{Repairs: text.Repairs, Around: text.Around, Warnings: text.Warnings}
-		l.Output.Bytes, l.Output.Blob, l.Output.Value = size(text.StructuredOutput)
-		if !payload {
-			l.Output.Value = nil
-		}
-	}
-	if text.Unread != nil {
-		l.Unread = text.Unread.Content
-	}
-	for _, c := range text.Changes {
-		t := triggerFact{Variable: c.Variable, Value: jsonValue(c.Value)}
-		if c.From != nil {
-			t.From = jsonValue(c.From)
-		}
-		l.Triggers = append(l.Triggers, t)
-	}
-}
-
-// addUpdate notes that a trigger has set its variable.
-func (l *messageReport) addUpdate(r *idempotency.Record, fact *recordFact) {
-	var e events.ContextUpdate
-	if !read(r, fact, events.KindContextUpdate, &e) {
-		return
-	}
-	value := jsonValue(e.Value)
-	for i := range l.Triggers {
-		if t := &l.Triggers[i]; t.Variable == e.Variable && string(t.Value) == string(value) && t.Seq == 0 {
-			t.Seq = r.Seq
-			return
-		}
-	}
-	l.Triggers = append(l.Triggers, triggerFact{Variable: e.Variable, Value: value, Seq: r.Seq})
-}
-
-// addOutput adds the outcome of the output of an agent that has a model and no tool.
-func (l *messageReport) addOutput(r *idempotency.Record, fact *recordFact) {
-	var e events.StructuredOutput
-	if !read(r, fact, events.KindStructuredOutput, &e) {
-		return
-	}
-	if l.Failure = e.Code; e.Code != "" {
-		l.Unread = e.Content
-	}
-}
-
-func (l *messageReport) addHandoff(r *idempotency.Record, fact *recordFact) {
-	e, err := events.ReadHandoff(r.Data)
-	if err != nil {
-		fact.Error = cmp.Or(fact.Error, "its event is unreadable: "+err.Error())
-		return
-	}
-	l.Handoff = &handoffFact{
-		Seq: r.Seq, Time: r.Time.UTC(), To: e.To, Rule: e.Rule, Reason: e.Reason, Code: e.Code, Message: e.Message, Via: e.Via, Fallback: e.Fallback, Ignored: e.Ignored,
-	}
-}
-
-// addCall adds a record of a call of a model.
-func (l *messageReport) addCall(call string, r *idempotency.Record, fact *recordFact) {
-	at := -1
-	for i := range l.Calls {
-		if l.Calls[i].Call == call {
-			at = i
-		}
-	}
-	if at < 0 {
-		at = len(l.Calls)
-		l.Calls = append(l.Calls, agentCallFact{Call: call})
-	}
-	c := &l.Calls[at]
-	if digits, ok := strings.CutPrefix(call, "d"); ok {
-		if rule, err := strconv.Atoi(digits); err == nil {
-			c.Rule = &rule
-		}
-	}
-	switch fact.Kind {
-	case events.RecordCall:
-		var e events.ToolCall
-		if !read(r, fact, events.KindToolCall, &e) {
-			return
-		}
-		if c.Tool = e.ToolName; c.Rule != nil {
-			c.Asked = jsonValue(e.Payload.ToolArgs)
-		}
-	case events.RecordResponse:
-		var e events.ToolResponse
-		if !read(r, fact, events.KindToolResponse, &e) {
-			return
-		}
-		c.Outcome, c.Attempts = newAnswerFacts(&e, nil, r, false).outcome(), e.Attempts
-		if c.Rule != nil {
-			c.Reply = jsonValue(e.Payload)
-		}
-	}
-}
-
-// readTurnsOf reads the turns that a message has made.
-func (s *server) readTurnsOf(ctx context.Context, l *messageReport) error {
-	if l.turn == "" {
-		return nil
-	}
-	keys := []string{l.turn}
-	for _, c := range l.Calls {
-		if digits, ok := strings.CutPrefix(c.Call, "c"); ok {
-			if n, err := strconv.Atoi(digits); err == nil {
-				keys = append(keys, l.event.CorrectedTurn(n))
-			}
-		}
-	}
-	for _, turn := range keys {
-		key := subjects.TurnKey(l.App, l.Chat, l.Run, turn)
-		t, err := idempotency.LoadEnds(ctx, s.journal, key)
-		if err == nil && t.Claim != nil && t.Response == nil { // whether it is parked is in other records
-			t, err = idempotency.Load(ctx, s.journal, key)
-		}
-		switch {
-		case err != nil && !errors.Is(err, idempotency.ErrNotFound):
-			return err
-		case err != nil || t.Claim == nil:
-			continue
-		}
-		l.Turns = append(l.Turns, newMessageTurn(t, turn, l.token))
-	}
-	return nil
-}
-
-func newMessageTurn(t *idempotency.Turn, turn, message string) messageTurn {
-	m := messageTurn{Turn: turn, State: query.StateOfTurn(t), Key: t.Key.String(), OtherCause: t.Claim.Meta.Message != message}
-	if call, err := events.ReadCall(t.Claim.Data); err == nil {
-		m.Tool, m.Corrects = call.ToolName, call.CorrectionOf
-	}
-	if t.Response == nil {
-		return m
-	}
-	took := milliseconds(t.Response.Time.Sub(t.Claim.Time))
-	m.TotalMS = &took
-	if e, err := events.ReadResponse(t.Response.Data); err == nil {
-		m.Outcome = newAnswerFacts(e, t.Claim, t.Response, false).outcome()
-	} else {
-		m.Outcome = string(events.CodeStateCorrupt)
-	}
-	return m
 }
 
 // decideState decides whether everything that follows from a message is stored, and explains that in a sentence.
