@@ -140,7 +140,7 @@ func TestCommandsOfThePageAboutHandoffsPrintWhatItShows(t *testing.T) {
 func next(rules *handoff.Rules, in handoff.Input, ask func(q *handoff.Question) handoff.Answer) handoff.Decision {
 	decision, question := rules.Decide(in)
 	for ; question != nil; decision, question = rules.Decide(in) {
-		in.Answers[question.Rule] = ask(question) // stored first, so that no model is asked twice
+		in.Answers[question.Call()] = ask(question) // stored first, so that no model is asked twice
 	}
 	return decision
 }
@@ -150,7 +150,7 @@ func TestGoOfThePageAboutHandoffsDecides(t *testing.T) {
 	root := folderOf(t, "handoffs.md")
 	set := load(t, root)
 	in := handoff.Input{
-		Agent: "Interviewer", Content: "NEXT", Variables: map[string]any{"complete": true, "approved": true}, Answers: map[int]handoff.Answer{},
+		Agent: "Interviewer", Content: "NEXT", Variables: map[string]any{"complete": true, "approved": true}, Answers: map[string]handoff.Answer{},
 	}
 	decision := next(set.Handoffs("Interviews"), in, func(*handoff.Question) handoff.Answer { return handoff.AnswerNo })
 	require.Equal(t, handoff.Decision{To: "user", Rule: 0, Reason: handoff.ReasonCondition, Via: []handoff.Via{{Agent: "Architect", Rule: 3}}}, decision)

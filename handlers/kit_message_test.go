@@ -174,6 +174,15 @@ func (k *messageKit) limitRecords(most int) {
 	})
 }
 
+// expireText lets the text of a message expire, as the server does with the oldest records; what follows from it stays.
+func (k *messageKit) expireText(id string) {
+	k.t.Helper()
+	text, err := k.store.Last(k.t.Context(), subjects.MessageKey("app", "chat", "", id).Public(events.RecordText))
+	require.NoError(k.t, err)
+	k.store.Expire(text.Seq)
+	require.Nil(k.t, k.of(id, "text"))
+}
+
 // diesBefore handles a message with a worker that dies before it stores a record of this kind.
 func (k *messageKit) diesBefore(kind string, m *inbound.Message) {
 	k.t.Helper()

@@ -111,16 +111,19 @@ func (c *correction) cost() *events.Usage {
 func (h *Handlers) correction(ctx context.Context, s *chatMessage, n int, feedback string, used *events.Usage) (*correction, error) {
 	key := s.key.WithCall("c" + strconv.Itoa(n))
 	stored, err := h.Journal.End(s.m.Held, key)
-	if errors.Is(err, idempotency.ErrNotFound) {
+	former := err == nil && stored.Former(s.record.Seq) // of an earlier message with the id, whose text has expired
+	if former || errors.Is(err, idempotency.ErrNotFound) {
 		binding := h.Bindings().Corrector(s.WorkflowName, s.Agent)
 		claimed, errClaim := h.isClaimedFor(s, n)
 		switch {
 		case errClaim != nil:
 			return nil, errClaim
+		case former && claimed: // its turn belongs to that message, and stands
 		case binding == nil || claimed: // the manifests have changed just now, or had when its turn was claimed
 			return s.notAsked(used, events.CodeUnknownTool, "the manifests name no model for it any more"), nil
+		default:
+			stored, err = h.askForCorrection(ctx, s, n, binding, feedback)
 		}
-		stored, err = h.askForCorrection(ctx, s, n, binding, feedback)
 	}
 	switch {
 	case err == nil:

@@ -181,6 +181,33 @@ func (d *dying) Create(ctx context.Context, r idempotency.Record) (uint64, error
 	return 0, errors.New("no response from the server")
 }
 
+func TestCorrectionIsAskedForAgainOnceTheMessageHasExpired(t *testing.T) {
+	t.Parallel()
+	k := newCorrectionKit(t, 1, "", func(n int64, w io.Writer) {
+		_, _ = io.WriteString(w, completed(fmt.Sprintf(`{"title":"Shop %d"}`, n), "stop"))
+	})
+	k.deliver("m1", "Critic", "I would call it Shop.")
+	require.Equal(t, map[string]any{"title": "Shop 1"}, k.of("m1", "structured_output")["payload"])
+	k.expireText("m1")
+	k.deliver("m1", "Critic", "I would call it Bazaar.")
+	require.Equal(t, map[string]any{"title": "Shop 2"}, k.of("m1", "structured_output")["payload"])
+}
+
+// The turns of a message outlive its text: the message that is sent again makes no further ones.
+func TestCorrectedTurnsStandThoughTheTextOfTheirMessageHasExpired(t *testing.T) {
+	t.Parallel()
+	k := newCorrectionKit(t, 2, "", always(`{"title":"Shop"}`))
+	output := "I would call it Shop."
+	k.deliver("m1", "Architect", output)
+	k.expireText("m1")
+	k.deliver("m1", "Architect", output)
+	require.EqualValues(t, 1, k.asked.Load())
+	require.EqualValues(t, 1, k.entered.Load())
+	require.Equal(t, true, k.responseOf("m1~1")["success"])
+	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
+	require.Empty(t, k.deadReasons())
+}
+
 func TestNextWorkerContinuesACorrection(t *testing.T) {
 	t.Parallel()
 	message := subjects.MessageKey("app", "chat", "", "m1")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"strconv"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -19,16 +18,17 @@ import (
 )
 
 // A condition of a handoff rule that a model has to judge goes to the decider of the workflow. Its call has records under the
-// message, like a step of a program: the answer is stored before it is used, so no rule is decided twice.
+// message, like a step of a program: the answer is stored before it is used, so no question is asked twice. The token of the call names
+// the question: where the rules have changed since, the stored answer to another one does not count.
 
 // askDecider returns the answer of the decider to a question about a message, stored now or before.
 func (h *Handlers) askDecider(ctx context.Context, s *chatMessage, q *handoff.Question) (handoff.Answer, error) {
-	id := "d" + strconv.Itoa(q.Rule)
+	id := q.Call()
 	key := s.key.WithCall(id)
 	switch stored, err := h.Journal.End(s.m.Held, key); {
-	case err == nil:
+	case err == nil && !stored.Former(s.record.Seq):
 		return answerIn(&stored), nil
-	case !errors.Is(err, idempotency.ErrNotFound):
+	case err != nil && !errors.Is(err, idempotency.ErrNotFound):
 		return "", err
 	}
 	t := agentCall(s, id)

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,6 +73,39 @@ func TestDeciderIsAskedOnceThoughItsReplyIsTooLargeToStore(t *testing.T) {
 			require.Equal(t, one.to, handoff["to"])
 		})
 	}
+}
+
+func TestDeciderIsAskedAgainForAnotherQuestionOfTheSameRule(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	k := newMessageKit(t, deciding(), judged(&asked, replies(`{"holds":true}`)))
+	k.Variables = &failsOnce{k.Variables, 3} // once the answer is stored
+	m := k.writes("m1", "Interviewer", "Enough of this.")
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
+	require.Equal(t, 1, asked)
+	changed := deciding()
+	changed["handoffs.yaml"] = strings.ReplaceAll(changed["handoffs.yaml"], "the user agrees", "the user wants more")
+	other := newMessageKit(t, changed, judged(&asked, replies(`{"holds":false}`)))
+	k.Bindings, k.Tool = other.Bindings, other.Tool
+	k.handled(again(m))
+	require.Equal(t, 2, asked)
+	require.Equal(t, "no_rule", k.of("m1", "handoff")["reason"], "the first answer was about the user that agrees")
+	k.handled(again(m))
+	require.Equal(t, 2, asked)
+}
+
+func TestDeciderIsAskedAgainOnceTheMessageHasExpired(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	k := newMessageKit(t, deciding(), judged(&asked, func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: json.RawMessage(fmt.Sprintf(`{"holds":%t}`, asked == 1))}, nil
+	}))
+	k.deliver("m1", "Interviewer", "Shall I?")
+	require.Equal(t, "Architect", k.of("m1", "handoff")["to"])
+	k.expireText("m1")
+	k.deliver("m1", "Interviewer", "Or shall I not?")
+	require.Equal(t, 2, asked)
+	require.Equal(t, "no_rule", k.of("m1", "handoff")["reason"])
 }
 
 func TestLargeMessageIsPutToTheDecider(t *testing.T) {

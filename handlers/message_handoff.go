@@ -52,7 +52,7 @@ func (h *Handlers) decideHandoff(ctx context.Context, s *chatMessage) error {
 		return err
 	}
 	rules := h.Bindings().Handoffs(s.WorkflowName)
-	answers := map[int]handoff.Answer{}
+	answers := map[string]handoff.Answer{}
 	for {
 		var question *handoff.Question
 		applied, err := h.apply(ctx, s, func(c variables.Chat) (decided json.RawMessage) {
@@ -72,7 +72,7 @@ func (h *Handlers) decideHandoff(ctx context.Context, s *chatMessage) error {
 		if err = h.unlessRefused(s, err); err != nil {
 			return err
 		}
-		answers[question.Rule] = cmp.Or(answer, handoff.AnswerFailed)
+		answers[question.Call()] = cmp.Or(answer, handoff.AnswerFailed)
 	}
 }
 
@@ -80,7 +80,7 @@ func (h *Handlers) decideHandoff(ctx context.Context, s *chatMessage) error {
 var errNoDecision = errors.New("the document of the chat has no decision on the next speaker: end the workers of earlier versions, which write it without one")
 
 // decide returns the decision of the rules as JSON, or the question that the decider has to answer before.
-func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[int]handoff.Answer) (json.RawMessage, *handoff.Question) {
+func decide(rules *handoff.Rules, s *chatMessage, c variables.Chat, answers map[string]handoff.Answer) (json.RawMessage, *handoff.Question) {
 	var d handoff.Decision
 	switch {
 	case s.unknownWorkflow():

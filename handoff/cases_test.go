@@ -54,11 +54,11 @@ func TestHandoffsHaveTheResultsOfTheCases(t *testing.T) {
 				codes = append(codes, f.Code)
 			}
 			require.Subset(t, codes, c.Diagnostics)
-			in := handoff.Input{Agent: c.Message.Agent, Content: c.Message.Content, Last: c.Agents[0], Variables: variables, Answers: map[int]handoff.Answer{}}
+			in := handoff.Input{Agent: c.Message.Agent, Content: c.Message.Content, Last: c.Agents[0], Variables: variables, Answers: map[string]handoff.Answer{}}
 			got, asked := rules.Decide(in)
 			for ; asked != nil; got, asked = rules.Decide(in) {
-				require.NotContains(t, in.Answers, asked.Rule)
-				in.Answers[asked.Rule] = answerOf(c.Decider[strconv.Itoa(asked.Rule)])
+				require.NotContains(t, in.Answers, asked.Call())
+				in.Answers[asked.Call()] = answerOf(c.Decider[strconv.Itoa(asked.Rule)])
 			}
 			got.Message = ""
 			require.Equal(t, c.Expect, got)

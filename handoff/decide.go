@@ -11,11 +11,11 @@ import (
 
 // Input is what a decision depends on.
 type Input struct {
-	Agent     string         // that spoke; User or an alias of it for a message of the user
-	Content   string         // text of the message
-	Last      string         // for a message of the user: the agent that spoke before; "" if there is none
-	Variables map[string]any // state after the triggers of the message and the tool of its turn: a value tree
-	Answers   map[int]Answer // of the decider, by the number of the rule
+	Agent     string            // that spoke; User or an alias of it for a message of the user
+	Content   string            // text of the message
+	Last      string            // for a message of the user: the agent that spoke before; "" if there is none
+	Variables map[string]any    // state after the triggers of the message and the tool of its turn: a value tree
+	Answers   map[string]Answer // of the decider, by [Question.Call]
 }
 
 // Answer is the decider's answer to a [Question].
@@ -37,7 +37,7 @@ type Question struct {
 }
 
 // Decide decides what follows a message. If it returns a question, the decision is not complete: call it again with the
-// answer under the number of the rule. It asks each rule once at most, and nothing more once a rule cannot be decided.
+// answer under [Question.Call]. It asks each rule once at most, and nothing more once a rule cannot be decided.
 func (r *Rules) Decide(in Input) (Decision, *Question) {
 	if r == nil {
 		r = &Rules{}
@@ -178,7 +178,8 @@ func (w *walk) try(r *Rule, source string) (Outcome, *expression.Expression) {
 
 // confirmed returns what the decider's answer makes of a rule.
 func (w *walk) confirmed(r *Rule, source string) Outcome {
-	answer, answered := w.in.Answers[r.Number]
+	question := Question{Rule: r.Number, Condition: r.question, From: source, To: r.To}
+	answer, answered := w.in.Answers[question.Call()]
 	switch {
 	case answer == AnswerYes:
 		return OutcomeApplies
@@ -191,7 +192,7 @@ func (w *walk) confirmed(r *Rule, source string) Outcome {
 		w.fail(r, source, CodeNoDecider, "condition "+shown(r.question)+" is for a model: name a tool with decider")
 		return OutcomeUndecided
 	case !w.lenient:
-		w.question = &Question{Rule: r.Number, Condition: r.question, From: source, To: r.To}
+		w.question = &question
 	}
 	return OutcomeUnanswered
 }

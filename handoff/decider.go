@@ -1,6 +1,10 @@
 package handoff
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
@@ -21,6 +25,37 @@ func DeciderSchema() map[string]any {
 		"type": "object", "required": []any{"holds"}, "additionalProperties": false,
 		"properties": map[string]any{"holds": map[string]any{"type": "boolean"}},
 	}
+}
+
+const (
+	callPrefix = "d"
+	callSep    = "-"
+	callDigest = 4 // bytes
+)
+
+// Call returns the call token of the question, which it has in each decision about the same message: the number of the rule, and a digest
+// of its condition and of who is next. Where the rules have changed, what the same number asks now has another token.
+func (q *Question) Call() string {
+	asked, err := json.Marshal([]string{q.Condition, q.To})
+	if err != nil { // two texts have a JSON form
+		panic(err)
+	}
+	sum := sha256.Sum256(asked)
+	return callPrefix + strconv.Itoa(q.Rule) + callSep + hex.EncodeToString(sum[:callDigest])
+}
+
+// RuleOfCall returns the number of the rule in a token of [Question.Call]. It reports false for any other call token.
+func RuleOfCall(token string) (rule int, ok bool) {
+	digits, ok := strings.CutPrefix(token, callPrefix)
+	if !ok {
+		return 0, false
+	}
+	digits, digest, ok := strings.Cut(digits, callSep)
+	if sum, err := hex.DecodeString(digest); !ok || err != nil || len(sum) != callDigest {
+		return 0, false
+	}
+	rule, err := strconv.Atoi(digits)
+	return rule, err == nil && rule >= 0
 }
 
 // Data returns what a decider is asked about a message, as a value tree.

@@ -50,6 +50,41 @@ func TestResultOfADeciderIsTheTextOfAModelOrTheReply(t *testing.T) {
 	}
 }
 
+func TestCallOfAQuestionIsAnotherOneForAnotherQuestion(t *testing.T) {
+	t.Parallel()
+	q := handoff.Question{Rule: 12, Condition: "the user agrees", From: "A", To: "B"}
+	require.Regexp(t, "^d12-[0-9a-f]{8}$", q.Call())
+	rule, ok := handoff.RuleOfCall(q.Call())
+	require.True(t, ok)
+	require.Equal(t, 12, rule)
+	for _, other := range []handoff.Question{
+		{Rule: 1, Condition: "the user agrees", From: "A", To: "B"},
+		{Rule: 12, Condition: "the user gives up", From: "A", To: "B"},
+		{Rule: 12, Condition: "the user agrees", From: "A", To: "terminate"},
+	} {
+		require.NotEqual(t, q.Call(), other.Call())
+	}
+	for _, token := range []string{"", "0", "c1", "d", "d12", "d12-", "d-12345678", "dx-12345678", "d1-1234567", "d1-1234567g", "plan"} {
+		_, ok := handoff.RuleOfCall(token)
+		require.False(t, ok, token)
+	}
+}
+
+func TestAnswerToWhatOtherRulesHaveAskedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	compiled := func(condition string) *handoff.Rules {
+		rules, _ := handoff.Compile(handoff.Options{Decider: "judge"}, handoff.Manifest{Strict: true, JSON: []byte(`[{"from": "A", "to": "B", "condition": "` + condition + `"}]`)})
+		return rules
+	}
+	in := handoff.Input{Agent: "A", Answers: map[string]handoff.Answer{}}
+	_, question := compiled("the user agrees").Decide(in)
+	in.Answers[question.Call()] = handoff.AnswerYes
+	d, _ := compiled("the user agrees").Decide(in)
+	require.Equal(t, "B", d.To)
+	_, question = compiled("the user gives up").Decide(in)
+	require.Equal(t, "the user gives up", question.Condition)
+}
+
 func TestDeciderIsAskedAboutTheMessage(t *testing.T) {
 	t.Parallel()
 	q := handoff.Question{Rule: 1, Condition: "the user agrees", From: "A", To: "B"}

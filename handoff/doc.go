@@ -18,8 +18,8 @@
 // other rules give. Where no rule applies, the decision is no_rule.
 //
 // Decide is a pure function of its [Input]. A condition for a model needs an answer from outside: Decide then returns a
-// [Question], and the caller stores the answer under the number of the rule before it calls Decide again with the same
-// input and this answer. So a caller that resumes asks no model twice.
+// [Question], and the caller stores the answer under [Question.Call] before it calls Decide again with the same
+// input and this answer. So a caller that resumes asks no model twice, and takes no answer to what other rules have asked.
 //
 // # Files
 //

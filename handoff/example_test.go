@@ -21,12 +21,12 @@ func Example() {
 	fmt.Println(findings[0].Message)
 
 	in := handoff.Input{
-		Agent: "Interviewer", Content: "NEXT", Variables: map[string]any{"complete": true}, Answers: make(map[int]handoff.Answer),
+		Agent: "Interviewer", Content: "NEXT", Variables: map[string]any{"complete": true}, Answers: make(map[string]handoff.Answer),
 	}
 	decision, question := rules.Decide(in)
 	for ; question != nil; decision, question = rules.Decide(in) {
 		fmt.Printf("ask %s: %s\n", rules.Decider(), question.Condition)
-		in.Answers[question.Rule] = handoff.AnswerNo // stored first, so that a caller that resumes asks nothing twice
+		in.Answers[question.Call()] = handoff.AnswerNo // stored first, so that a caller that resumes asks nothing twice
 	}
 	text, err := json.Marshal(decision)
 	fmt.Println(string(text), err)

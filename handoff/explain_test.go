@@ -28,7 +28,8 @@ func TestExplainListsRulesInTheOrderInWhichTheyAreTried(t *testing.T) {
 	}
 	in := handoff.Input{Agent: "A", Content: "hello", Variables: map[string]any{"n": true}} // true is the number 1
 	require.Equal(t, []string{"AE unanswered", "AB not_tried", "AC not_tried", "AD not_tried", "AF not_tried"}, outcomes(in))
-	in.Answers = map[int]handoff.Answer{3: handoff.AnswerNo}
+	_, question := rules.Decide(in)
+	in.Answers = map[string]handoff.Answer{question.Call(): handoff.AnswerNo}
 	require.Equal(t, []string{"AE denied", "AC false", "AD other_text", "AF applies", "AB overridden", "FB applies"}, outcomes(in))
 	in.Variables["n"] = "text"
 	require.Equal(t, []string{"AE denied", "AC undecided", "AB not_tried", "AD not_tried", "AF not_tried"}, outcomes(in))

@@ -36,13 +36,13 @@ func FuzzDecide(f *testing.F) {
 					t.Fatalf("%+v", r)
 				}
 			}
-			in := handoff.Input{Agent: agent, Content: content, Last: "B", Variables: variables, Answers: map[int]handoff.Answer{}}
+			in := handoff.Input{Agent: agent, Content: content, Last: "B", Variables: variables, Answers: map[string]handoff.Answer{}}
 			d, q := rules.Decide(in)
 			for ; q != nil; d, q = rules.Decide(in) {
-				if _, again := in.Answers[q.Rule]; again {
+				if _, again := in.Answers[q.Call()]; again {
 					t.Fatalf("rule %d is asked twice", q.Rule)
 				}
-				in.Answers[q.Rule] = []handoff.Answer{handoff.AnswerYes, handoff.AnswerNo, handoff.AnswerFailed}[(len(content)+q.Rule)%3]
+				in.Answers[q.Call()] = []handoff.Answer{handoff.AnswerYes, handoff.AnswerNo, handoff.AnswerFailed}[(len(content)+q.Rule)%3]
 			}
 			checkDecision(t, d)
 		}

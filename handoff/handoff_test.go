@@ -29,7 +29,12 @@ func compile(t *testing.T, decider, manifest string) (*handoff.Rules, []string) 
 
 func decide(t *testing.T, rules *handoff.Rules, agent, content string, variables map[string]any, answers map[int]handoff.Answer) string {
 	t.Helper()
-	d, q := rules.Decide(handoff.Input{Agent: agent, Content: content, Last: "C", Variables: variables, Answers: answers})
+	in := handoff.Input{Agent: agent, Content: content, Last: "C", Variables: variables, Answers: map[string]handoff.Answer{}}
+	d, q := rules.Decide(in)
+	for q != nil && answers[q.Rule] != "" {
+		in.Answers[q.Call()] = answers[q.Rule]
+		d, q = rules.Decide(in)
+	}
 	var value any = d
 	if q != nil {
 		value = q

@@ -267,12 +267,12 @@ func (e *explanation) noteAgentWithoutRules(rules *handoff.Rules) {
 	e.notef("no rule is from %.80q: %s", e.Agent, fix)
 }
 
-// answers returns the stored answers of the decider by the numbers of the rules.
-func (e *explanation) answers() map[int]handoff.Answer {
-	answers := map[int]handoff.Answer{}
+// answers returns the stored answers of the decider by the tokens of its calls.
+func (e *explanation) answers() map[string]handoff.Answer {
+	answers := map[string]handoff.Answer{}
 	for _, c := range e.Decider {
 		if c.Outcome != "" {
-			answers[*c.Rule] = c.answer()
+			answers[c.Call] = c.answer()
 		}
 	}
 	return answers

@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"strconv"
-	"strings"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -149,10 +148,8 @@ func (l *messageReport) addCall(call string, r *idempotency.Record, fact *record
 		l.Calls = append(l.Calls, agentCallFact{Call: call})
 	}
 	c := &l.Calls[at]
-	if digits, ok := strings.CutPrefix(call, "d"); ok {
-		if rule, err := strconv.Atoi(digits); err == nil {
-			c.Rule = &rule
-		}
+	if rule, ok := handoff.RuleOfCall(call); ok {
+		c.Rule = &rule
 	}
 	switch fact.Kind {
 	case events.RecordCall:

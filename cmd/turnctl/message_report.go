@@ -87,7 +87,7 @@ type triggerFact struct {
 
 // agentCallFact is a call of a model for a message.
 type agentCallFact struct {
-	Call     string          `json:"call"`           // c<n> for a correction, d<rule> for the condition of a handoff rule
+	Call     string          `json:"call"`           // c<n> for a correction, d<rule>-<digest of the question> for the condition of a handoff rule
 	Rule     *int            `json:"rule,omitempty"` // of a condition
 	Tool     string          `json:"tool,omitempty"`
 	Outcome  string          `json:"outcome,omitempty"` // "" while it has no response

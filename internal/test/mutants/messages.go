@@ -16,8 +16,8 @@ func messages() []Fault {
 			Name: "handoff_on_plain_read", Breaks: "decides the next speaker by variables that were read before the compare-and-set",
 			Edits: []Edit{{
 				File: "handlers/message_handoff.go",
-				From: `answers := map[int]handoff.Answer{}`,
-				To:   `answers := map[int]handoff.Answer{}; var read map[string]any; if planted("handoff_on_plain_read") { read, _ = h.Variables.Load(ctx, s.AppID, s.ChatID, variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat())}) }`,
+				From: `answers := map[string]handoff.Answer{}`,
+				To:   `answers := map[string]handoff.Answer{}; var read map[string]any; if planted("handoff_on_plain_read") { read, _ = h.Variables.Load(ctx, s.AppID, s.ChatID, variables.Layers{Start: h.Bindings().StartValues(s.WorkflowName, s.chat())}) }`,
 			}, {
 				File: "handlers/message_handoff.go",
 				From: `decided, question = decide(rules, s, c, answers)`,

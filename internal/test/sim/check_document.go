@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -189,19 +188,20 @@ func (x *fiber) manifests() []manifest {
 	return x.p.had[x.t.manifests-1:]
 }
 
-// answersTo returns what the decider of handoffs has answered about a message, by the number of the rule.
-func (w *world) answersTo(c *chatMessage) map[int]handoff.Answer {
-	answers := map[int]handoff.Answer{}
-	for rule := range 8 {
-		r := w.stored(c.key.WithCall(fmt.Sprintf("d%d", rule)).Public(events.RecordResponse))
-		if r == nil {
+// answersTo returns what the decider of handoffs has answered about a message, by the tokens of its calls.
+func (w *world) answersTo(c *chatMessage) map[string]handoff.Answer {
+	answers := map[string]handoff.Answer{}
+	for name := range w.store.keys {
+		k, _ := subjects.ParseKey(name)
+		if _, asked := handoff.RuleOfCall(k.Call); !asked || k.OfTurn() != c.key.OfTurn() || k.Kind != events.RecordResponse {
 			continue
 		}
-		answers[rule] = handoff.AnswerFailed
+		r := w.stored(name)
+		answers[k.Call] = handoff.AnswerFailed
 		if response, err := events.ReadResponse(r.Data); err == nil && response.FailureCode() == "" {
 			if raw, err := events.AppendJSON(nil, response.Payload); err == nil {
 				reply, _ := events.Decode(raw)
-				answers[rule] = handoff.ReadAnswer(reply)
+				answers[k.Call] = handoff.ReadAnswer(reply)
 			}
 		}
 	}
