@@ -114,6 +114,14 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	s := &chatMessage{
 		m: m, key: subjects.MessageKey(e.App, e.Chat, e.Run, e.ID), snapshot: e.ContextVariables, enterprise: e.Enterprise,
 	}
+	if m.deliveries() > 1 { // then it was probably read before
+		switch s.record, err = h.Journal.TextOf(m.Held, s.key); {
+		case err == nil:
+			return s, h.takeStored(s, e, fingerprint)
+		case !errors.Is(err, idempotency.ErrNotFound):
+			return nil, err
+		}
+	}
 	s.Text, s.object = h.read(e, agent)
 	s.content = s.Content
 	digest := h.Bindings().WorkflowDigest(e.Workflow)
@@ -140,18 +148,24 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 	switch {
 	case err != nil:
 		return nil, err
-	case s.record.Meta.Fingerprint != fingerprint:
-		return nil, &messageConflictError{fingerprint: fingerprint}
 	case s.record.Time.IsZero(): // stored just now; its lease proves nothing: a server that has lost its leader may count a delivery twice
 		h.countText(s, e)
 		return s, nil
 	}
+	return s, h.takeStored(s, e, fingerprint)
+}
+
+// takeStored makes s the message whose text an earlier delivery has stored, perhaps with other manifests.
+func (h *Handlers) takeStored(s *chatMessage, e *events.AgentMessage, fingerprint string) (err error) {
+	if s.record.Meta.Fingerprint != fingerprint {
+		return &messageConflictError{fingerprint: fingerprint}
+	}
 	h.countMessage(e, metrics.MessageDuplicate)
-	if s.Text, err = events.ReadText(s.record.Data); err != nil { // of an earlier delivery, perhaps with other manifests
-		return nil, &events.Error{Code: events.CodeStateCorrupt, Op: "read message", Msg: fmt.Sprintf("the stored text of message %.80q cannot be read", e.ID), Err: err}
+	if s.Text, err = events.ReadText(s.record.Data); err != nil {
+		return &events.Error{Code: events.CodeStateCorrupt, Op: "read message", Msg: fmt.Sprintf("the stored text of message %.80q cannot be read", e.ID), Err: err}
 	}
 	s.content, s.object = nil, nil
-	return s, nil
+	return nil
 }
 
 // due returns what follows from a message, given the digest of its manifests.

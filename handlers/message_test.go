@@ -203,6 +203,34 @@ func TestTextIsReadOnceThoughItsDeliveryIsCountedTwice(t *testing.T) {
 	require.Equal(t, []string{"text", "context_update.interview_done"}, k.kinds("m1"))
 }
 
+// readsOrder counts how often it was read whether a message is in order, which is done before its text is stored.
+type readsOrder struct {
+	variables.Store
+
+	n int
+}
+
+func (v *readsOrder) InOrder(ctx context.Context, app, chat string, m variables.Message) (bool, error) {
+	v.n++
+	return v.Store.InOrder(ctx, app, chat, m)
+}
+
+func TestTextThatIsStoredIsNotReadAgainWithTheNextDelivery(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, withHandoffs(), nothing)
+	reads := &readsOrder{Store: k.Variables}
+	k.Variables = reads
+	m := k.deliver("m1", "Interviewer", "NEXT", numbered(1))
+	kinds := k.kinds("m1")
+	k.handled(again(m))
+	require.Equal(t, 1, reads.n)
+	require.Equal(t, kinds, k.kinds("m1"))
+	other := k.writes("m1", "Interviewer", "something else", numbered(1))
+	k.handled(again(other))
+	require.Equal(t, 1, reads.n)
+	require.Equal(t, []string{"message_conflict"}, k.deadReasons())
+}
+
 func TestTurnOfAMessageThatIsResumedIsAsOldAsTheMessage(t *testing.T) {
 	t.Parallel()
 	k := newMessageKit(t, map[string]string{"oneturn.yaml": handoffWorkflow}, nothing)

@@ -31,6 +31,10 @@ func messages() []Fault {
 				File: "handlers/message.go",
 				From: `case s.record.Time.IsZero():`,
 				To:   `case s.record.Time.IsZero() || planted("text_read_again"):`,
+			}, {
+				File: "handlers/message.go",
+				From: `if m.deliveries() > 1 {`,
+				To:   `if m.deliveries() > 1 && !planted("text_read_again") {`,
 			}},
 			CaughtBy: []string{Sim},
 		},
