@@ -161,6 +161,19 @@ func (s Space) Live(app, chat, kind string) string {
 	return s.prefix + ".live." + Token(app) + "." + Token(chat) + "." + kind
 }
 
+// LiveEvents matches the events of all chats that are published but not stored.
+func (s Space) LiveEvents() string { return s.prefix + ".live.>" }
+
+// LiveChat returns the tenant and the chat, as tokens, of an event on a [Space.Live]. It reports false for other subjects.
+func (s Space) LiveChat(subject string) (app, chat string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".live.")
+	parts := strings.Split(rest, ".")
+	if !ok || len(parts) != 3 || !isToken(parts[0]) || !isToken(parts[1]) || parts[2] == "" {
+		return "", "", false
+	}
+	return parts[0], parts[1], true
+}
+
 // API is the subject of a request for one tenant, for example verb "turn".
 func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(app) + "." + verb }
 

@@ -99,6 +99,9 @@ func ChatRecords(appToken, chat string) string {
 	return public + "." + appToken + "." + Token(chat) + ".>"
 }
 
+// PublicRecords matches the public records of all chats.
+func PublicRecords() string { return public + ".>" }
+
 // Record is a parsed journal key.
 type Record struct {
 	Key

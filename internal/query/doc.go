@@ -8,6 +8,7 @@
 //	reader.go          [Reader]: how the journal is read, within the search budget of the tenant that asks
 //	chat.go            what the newest turn or message states about its chat
 //	pages.go           pages of events of a chat
+//	history.go         pages of the history of a chat, for feeds
 //	turn_pages.go      pages of events of a turn
 //	steps.go           the steps of a program: their states, and pages of them
 //	program.go         the program of a turn as a tree of its steps

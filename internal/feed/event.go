@@ -1,0 +1,69 @@
+package feed
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Event is one event of a chat. Followers share it: it must not be changed.
+type Event struct {
+	Sequence uint64          // of the journal, 0 for an event that is not stored
+	Time     time.Time       // when it was stored or received
+	Kind     string          // of the event's data, such as "tool_call"
+	Name     subjects.Record // of the journal; zero for an event that is not stored
+	Due      string          // of a message's text: what follows from it, see api.Record
+	Replay   bool            // read for the replay, before the boundary
+	JSON     json.RawMessage // the stored event: {"type","data","timestamp"}
+}
+
+// Boundary ends the replay.
+type Boundary struct {
+	Last     uint64 // sequence of the last event before it: the cursor of the follower
+	Replayed int    // events of the replay
+	Reset    bool   // the cursor was beyond the end of the journal, which is another one: everything was replayed
+}
+
+// Item is what [Follower.Next] returns: one of both.
+type Item struct {
+	Event    *Event
+	Boundary *Boundary
+}
+
+// eventOf returns the event of a public record, nil for a damaged one.
+func eventOf(r *idempotency.Record) *Event {
+	name, ok := subjects.ParseKey(r.Key)
+	if !ok || name.Private || r.Damaged() {
+		return nil
+	}
+	e := &Event{Sequence: r.Seq, Time: r.Time.UTC(), Kind: kindOf(r.Data), Name: name, JSON: r.Data}
+	if name.Kind == events.RecordText {
+		e.Due = r.Meta.Outcome
+	}
+	return e
+}
+
+// kindOf returns the kind in the data of an event, or the type of the event without its prefix.
+func kindOf(event []byte) string {
+	var e struct {
+		Type string `json:"type"`
+		Data struct {
+			Kind string `json:"kind"`
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(event, &e) // a field of another type stays empty
+	if e.Data.Kind != "" {
+		return e.Data.Kind
+	}
+	return strings.TrimPrefix(e.Type, events.TypePrefix)
+}
+
+// size is what an event counts in a queue, in bytes.
+func (e *Event) size() int {
+	const rest = 256 // its fields
+	return len(e.JSON) + rest
+}

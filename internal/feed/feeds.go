@@ -1,0 +1,125 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Errors that end followers for good.
+var (
+	ErrClosed          = errors.New("the feed is closed")
+	ErrJournalReplaced = errors.New("the journal was deleted or created again: open the feed again, cursors of the old journal mean nothing")
+)
+
+// Defaults of [Options].
+const (
+	DefaultQueueBytes  = 256 << 10
+	DefaultReads       = 16
+	DefaultPageRecords = 64
+	DefaultCheckEvery  = time.Second
+)
+
+// Options are the bounds of [Feeds]. Zero fields take the defaults.
+type Options struct {
+	QueueBytes  int           // events of a follower that wait in memory; defaults to 256 KiB
+	Reads       int           // pages that are read at the same time, for all followers; defaults to 16
+	PageRecords int           // records of a page; defaults to 64
+	CheckEvery  time.Duration // between checks that the journal is the same; defaults to 1 s
+	Logger      *slog.Logger  // defaults to none
+}
+
+func (o Options) withDefaults() Options {
+	o.QueueBytes = cmp.Or(o.QueueBytes, DefaultQueueBytes)
+	o.Reads = cmp.Or(o.Reads, DefaultReads)
+	o.PageRecords = cmp.Or(o.PageRecords, DefaultPageRecords)
+	o.CheckEvery = cmp.Or(o.CheckEvery, DefaultCheckEvery)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Feeds is one subscription to the events of all chats, which it routes to followers. It is safe for concurrent use.
+type Feeds struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	space  subjects.Space
+	reader *query.Reader
+	o      Options
+
+	created time.Time     // of the journal
+	reads   chan struct{} // holds one for each page that is being read
+	shared  singleflight.Group
+
+	life context.Context         //nolint:containedctx // ends with ErrClosed or ErrJournalReplaced
+	end  context.CancelCauseFunc // of life; the first cause counts
+	wg   sync.WaitGroup
+
+	mu       sync.Mutex
+	position uint64 // every public record up to this sequence was routed
+	chats    map[chat]map[*Follower]struct{}
+	tail     error // why the end of the journal is not followed now
+}
+
+// Open subscribes to the events of all chats. The context bounds the opening alone; [Feeds.Close] ends the feed. The reader should
+// have a connection that nothing urgent shares: the server handles the requests of a connection one by one.
+func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *query.Reader, o Options) (*Feeds, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	f := &Feeds{
+		nc: nc, js: js, space: space, reader: reader, o: o.withDefaults(),
+		chats: map[chat]map[*Follower]struct{}{},
+	}
+	f.reads = make(chan struct{}, f.o.Reads)
+	info, err := jsapi.Info(ctx, nc, space.TurnsStream(), "", 0)
+	if err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	f.created, f.position = info.Created, info.State.LastSeq
+	live, err := nc.Subscribe(space.LiveEvents(), f.routeLive)
+	if err != nil {
+		return nil, fmt.Errorf("feed: subscribe to live events: %w", err)
+	}
+	f.life, f.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	f.wg.Go(func() {
+		defer func() { _ = live.Unsubscribe() }() // fails only on a closed connection
+		f.followTail()
+	})
+	return f, nil
+}
+
+// Close ends the feed: followers return [ErrClosed].
+func (f *Feeds) Close() {
+	f.end(ErrClosed)
+	f.wg.Wait()
+}
+
+// Ready returns nil while the end of the journal is followed, or why it is not.
+func (f *Feeds) Ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.life.Err() != nil:
+		return context.Cause(f.life)
+	case f.tail != nil:
+		return f.tail
+	case !f.nc.IsConnected():
+		return fmt.Errorf("feed: %w", nats.ErrDisconnected)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package feed
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// chat names a chat by its tokens.
+type chat struct{ app, id string }
+
+// Follow returns a follower of a chat, for the events after a sequence: 0 for all of them. App and chat are ids.
+func (f *Feeds) Follow(app, id string, after uint64) *Follower {
+	w := &Follower{
+		feeds: f, chat: chat{subjects.Token(app), subjects.Token(id)}, id: id,
+		through: after, last: after, replaying: true,
+		wake: make(chan struct{}, 1),
+	}
+	w.life, w.end = context.WithCancelCause(f.life)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w.target = f.position
+	if f.chats[w.chat] == nil {
+		f.chats[w.chat] = map[*Follower]struct{}{}
+	}
+	f.chats[w.chat][w] = struct{}{}
+	return w
+}
+
+// forget removes a follower.
+func (f *Feeds) forget(w *Follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.chats[w.chat], w)
+	if len(f.chats[w.chat]) == 0 {
+		delete(f.chats, w.chat)
+	}
+	w.queue, w.size = nil, 0
+}
+
+// route passes a record to the followers of its chat. Records come in the order of their sequences.
+func (f *Feeds) route(name subjects.Record, seq uint64, read func() *idempotency.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq <= f.position {
+		return // a new consumer began earlier
+	}
+	f.position = seq
+	followers := f.chats[chat{name.App, name.Chat}]
+	if len(followers) == 0 {
+		return
+	}
+	e := eventOf(read())
+	if e == nil {
+		return
+	}
+	for w := range followers {
+		w.push(e, f.o.QueueBytes)
+	}
+}
+
+// routeLive passes an event that is not stored to the followers of its chat.
+func (f *Feeds) routeLive(m *nats.Msg) {
+	app, id, ok := f.space.LiveChat(m.Subject)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	followers := f.chats[chat{app, id}]
+	if len(followers) == 0 {
+		return
+	}
+	e := &Event{Time: time.Now().UTC(), Kind: kindOf(m.Data), JSON: m.Data}
+	for w := range followers {
+		w.push(e, f.o.QueueBytes)
+	}
+}
+
+// push adds an event to the queue of a follower, or drops the queue if there is no room. The hub is locked.
+func (w *Follower) push(e *Event, most int) {
+	switch {
+	case w.lagging:
+		return // a stored event is read from the journal later
+	case len(w.queue) > 0 && w.size+e.size() > most && e.Sequence == 0:
+		return
+	case len(w.queue) > 0 && w.size+e.size() > most:
+		w.queue, w.size, w.lagging = nil, 0, true
+	default:
+		w.queue, w.size = append(w.queue, e), w.size+e.size()
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the next event of the queue, nil if there is none. After a queue was dropped it moves the target of the follower to
+// what was routed by now, and queues what comes later.
+func (f *Feeds) take(w *Follower) *Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w.lagging {
+		w.lagging, w.target = false, f.position
+		return nil
+	}
+	if len(w.queue) == 0 {
+		return nil
+	}
+	e := w.queue[0]
+	w.queue[0] = nil
+	if w.queue = w.queue[1:]; len(w.queue) == 0 {
+		w.queue = slices.Clip(w.queue)
+	}
+	w.size -= e.size()
+	return e
+}

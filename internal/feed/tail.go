@@ -1,0 +1,180 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/pause"
+	"github.com/oneturn/oneturn/internal/presence"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// The tail is an ephemeral consumer without acknowledgements at the end of the journal. Its deliveries are numbered: where a number
+// is missing, where the connection or the consumer was lost, another consumer continues after the last record that was routed.
+
+const (
+	tailRecords   = 512              // requested together
+	tailBytes     = 16 << 20         // at most, of those
+	tailHeartbeat = time.Second      // without two of them the consumer counts as lost
+	tailExpiry    = 10 * time.Second // of a request
+	tailIdle      = 30 * time.Second // after which the server removes a consumer whose client is gone
+	tailPause     = 100 * time.Millisecond
+)
+
+var (
+	errGap       = errors.New("deliveries are missing")
+	errReconnect = errors.New("the connection was lost")
+	errBehind    = errors.New("the journal ends before records that it has delivered")
+)
+
+// followTail follows the end of the journal until the feed ends.
+func (f *Feeds) followTail() {
+	f.wg.Go(f.watch)
+	for f.life.Err() == nil {
+		err := f.consume(f.life)
+		if f.life.Err() != nil {
+			return
+		}
+		f.setTail(err)
+		f.o.Logger.Info("feed: another consumer continues at the end of the journal", "reason", err.Error())
+		_ = pause.For(f.life, tailPause) // ends early with the feed
+	}
+}
+
+// setTail remembers why the end of the journal is not followed, nil if it is.
+func (f *Feeds) setTail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tail = err; err != nil {
+		f.tail = fmt.Errorf("feed: follow the journal: %w", err)
+	}
+}
+
+// at returns the sequence up to which everything was routed.
+func (f *Feeds) at() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.position
+}
+
+// consume routes the records of one consumer until it is lost.
+func (f *Feeds) consume(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	status := f.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer f.nc.RemoveStatusListener(status)
+	consumer, err := f.js.CreateConsumer(ctx, f.space.TurnsStream(), jetstream.ConsumerConfig{
+		FilterSubject: f.space.JournalSubject(subjects.PublicRecords()),
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.at() + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: tailIdle,
+	})
+	if err != nil {
+		return fmt.Errorf("create the consumer: %w", err)
+	}
+	name := consumer.CachedInfo().Name
+	defer f.remove(name)
+	if err := f.same(ctx); err != nil { // else it could deliver records of a new journal
+		return err
+	}
+	messages, err := consumer.Messages(
+		jetstream.PullMaxMessagesWithBytesLimit(tailRecords, max(tailBytes, 2*int(f.nc.MaxPayload()))),
+		jetstream.PullExpiry(tailExpiry), jetstream.PullHeartbeat(tailHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true),
+	)
+	if err != nil {
+		return fmt.Errorf("open the consumer: %w", err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	wg.Go(func() {
+		select {
+		case <-status:
+			cancel(errReconnect)
+		case <-ctx.Done():
+		}
+		messages.Stop()
+	})
+	f.setTail(nil)
+	for delivered := uint64(1); ; delivered++ {
+		m, err := messages.Next()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("next record: %w", err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("next record: %w", err)
+		}
+		if meta.Sequence.Consumer != delivered {
+			return errGap
+		}
+		f.routeMessage(m, meta)
+	}
+}
+
+// routeMessage routes a record that the consumer has delivered.
+func (f *Feeds) routeMessage(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	key, _ := f.space.JournalKeyOf(m.Subject())
+	name, ok := subjects.ParseKey(key)
+	if !ok {
+		name = subjects.Record{} // of no chat
+	}
+	f.route(name, meta.Sequence.Stream, func() *idempotency.Record {
+		r := &idempotency.Record{Key: key, Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}
+		r.Meta, r.Err = idempotency.ParseMeta(m.Headers().Get)
+		return r
+	})
+}
+
+// remove deletes a consumer. If that fails, the server does it after [tailIdle].
+func (f *Feeds) remove(consumer string) {
+	if !f.nc.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.life), time.Second)
+	defer cancel()
+	_ = f.js.DeleteConsumer(ctx, f.space.TurnsStream(), consumer)
+}
+
+// same returns an error if the journal is not the one that the feed began with, or lacks records that it has delivered.
+func (f *Feeds) same(ctx context.Context) error {
+	at := f.at()
+	info, err := jsapi.Info(ctx, f.nc, f.space.TurnsStream(), "", 0)
+	switch {
+	case err != nil:
+		return fmt.Errorf("check the journal: %w", err)
+	case !info.Created.Equal(f.created):
+		f.end(ErrJournalReplaced)
+		return ErrJournalReplaced
+	case info.State.LastSeq < at:
+		return errBehind
+	}
+	return nil
+}
+
+// watch checks that the journal is the same, until the feed ends. One check that does not find it, or finds it shorter, proves nothing
+// (see package presence): a second one does.
+func (f *Feeds) watch() {
+	journal := presence.New("journal", ErrJournalReplaced)
+	behind := presence.New("journal", ErrJournalReplaced)
+	for pause.For(f.life, f.o.CheckEvery) == nil {
+		switch err := f.same(f.life); {
+		case err == nil:
+			_, _ = journal.Found(time.Time{}, ""), behind.Found(time.Time{}, "")
+		case errors.Is(err, errBehind) && behind.Missing("") != nil:
+			f.end(ErrJournalReplaced)
+		case jsapi.Code(err) == jetstream.JSErrCodeStreamNotFound && journal.Missing("") != nil:
+			f.end(ErrJournalReplaced)
+		}
+	}
+}
