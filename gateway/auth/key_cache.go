@@ -1,0 +1,144 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// The times of the keys of an issuer.
+const (
+	keysFresh   = 10 * time.Minute // then they are read again, while tokens are still checked with them
+	keysUsable  = 24 * time.Hour   // how long they are used when they cannot be read
+	readPause   = 30 * time.Second // between reads because of a key that is not known
+	firstRetry  = time.Second      // after a read that failed; doubled each time up to readPause
+	readTimeout = 5 * time.Second
+)
+
+// keyCache holds the published keys of an issuer. Reads are shared: a token waits for one only if its key is not known, and
+// tokens with known keys never do.
+type keyCache struct {
+	source *keySource
+	now    func() time.Time
+	log    *slog.Logger
+
+	ctx    context.Context //nolint:containedctx // the life of the cache: reads outlive the request that starts them
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	keys     map[string][]publicKey // by kid; nil before the first read
+	read     time.Time              // when they were read
+	tried    time.Time              // when the last read began or, if it failed, ended
+	failures int                    // reads that have failed since
+	reading  chan struct{}          // closed when the read that is running ends; nil if there is none
+}
+
+func newKeyCache(source *keySource, now func() time.Time, log *slog.Logger) *keyCache {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &keyCache{source: source, now: now, log: log, ctx: ctx, cancel: cancel}
+}
+
+// close ends the read that is running, and waits for it.
+func (c *keyCache) close() {
+	c.mu.Lock()
+	c.cancel()
+	reading := c.reading
+	c.mu.Unlock()
+	if reading != nil {
+		<-reading
+	}
+}
+
+// find returns the keys with an id. It waits for a read of all keys if it knows none and a read is due.
+func (c *keyCache) find(ctx context.Context, kid string) ([]publicKey, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := c.known(kid)
+	if now := c.now(); c.reading == nil && c.due(now, keys != nil) {
+		c.begin(now)
+	}
+	if reading := c.reading; keys == nil && reading != nil {
+		c.mu.Unlock()
+		err := waitFor(ctx, reading)
+		c.mu.Lock()
+		if err != nil {
+			return nil, &Error{Code: CodeUnavailable, Msg: "the token could not be checked: try again", RetryAfter: time.Second, Err: err}
+		}
+		keys = c.known(kid)
+	}
+	if keys == nil {
+		return nil, c.unknown()
+	}
+	return keys, nil
+}
+
+func waitFor(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// known returns the keys with an id, unless they are too old to be used.
+func (c *keyCache) known(kid string) []publicKey {
+	if c.now().Sub(c.read) >= keysUsable {
+		return nil
+	}
+	return c.keys[kid]
+}
+
+// due reports whether the keys must be read: they are old or a key is not known, and the last read is not too recent.
+func (c *keyCache) due(now time.Time, known bool) bool {
+	if c.ctx.Err() != nil || known && now.Sub(c.read) < keysFresh {
+		return false
+	}
+	return c.tried.IsZero() || now.Sub(c.tried) >= c.pause()
+}
+
+// pause is how long after the last read the next one may begin.
+func (c *keyCache) pause() time.Duration {
+	if c.failures == 0 {
+		return readPause
+	}
+	return min(firstRetry<<min(c.failures-1, 10), readPause)
+}
+
+// unknown is the refusal of a token whose key is not known: the token is invalid if the keys were read, and may be valid if
+// they could not be.
+func (c *keyCache) unknown() error {
+	if c.failures == 0 && c.keys != nil && c.ctx.Err() == nil {
+		return invalid("the key that signed the token is not known")
+	}
+	wait := max(c.pause()-c.now().Sub(c.tried), firstRetry)
+	return &Error{Code: CodeUnavailable, Msg: "the token cannot be checked now, since the keys of its issuer cannot be read: try again", RetryAfter: wait}
+}
+
+// begin starts a read.
+func (c *keyCache) begin(now time.Time) {
+	c.tried = now
+	c.reading = make(chan struct{})
+	go c.fetch(c.reading)
+}
+
+func (c *keyCache) fetch(done chan struct{}) {
+	ctx, cancel := context.WithTimeout(c.ctx, readTimeout)
+	defer cancel()
+	keys, skipped, err := c.source.read(ctx)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(done)
+	now := c.now()
+	c.reading = nil
+	if err != nil {
+		c.failures++
+		c.tried = now
+		c.log.WarnContext(ctx, "keys of tokens cannot be read", "error", err, "retry_in", c.pause(), "failures", c.failures)
+		return
+	}
+	c.keys, c.read, c.failures = keys, now, 0
+	c.log.InfoContext(ctx, "keys of tokens were read", "keys", len(keys), "skipped", skipped)
+}

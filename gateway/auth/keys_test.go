@@ -1,0 +1,296 @@
+package auth_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+)
+
+func TestAKeyThatIsNotKnownIsLookedUpEvery30Seconds(t *testing.T) {
+	t.Parallel()
+	s, next := rs256(), signer{"k2", jose.ES256, p256()}
+	is := newIssuer(t, s.public(nil))
+	a := is.authenticator(t)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, is.reads.Load())
+
+	is.publish(s.public(nil), next.public(nil))
+	is.clock.advance(29 * time.Second)
+	for range 3 {
+		_, err = authenticate(t, a, next.sign(is.claims(nil), nil))
+		require.ErrorIs(t, err, auth.ErrTokenInvalid)
+	}
+	require.EqualValues(t, 1, is.reads.Load())
+
+	is.clock.advance(time.Second)
+	_, err = authenticate(t, a, next.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, is.reads.Load())
+	for range 3 {
+		_, err = authenticate(t, a, next.sign(is.claims(nil), map[string]any{"kid": "random"}))
+		require.ErrorIs(t, err, auth.ErrTokenInvalid)
+	}
+	require.EqualValues(t, 2, is.reads.Load())
+}
+
+func TestAKeyThatIsWithdrawnIsRefused(t *testing.T) {
+	t.Parallel()
+	old, next := rs256(), signer{"k2", jose.EdDSA, ed25519Key()}
+	is := newIssuer(t, old.public(nil))
+	a := is.authenticator(t)
+	token := old.sign(is.claims(map[string]any{"exp": is.clock.now().Add(time.Hour * 100).Unix()}), nil)
+	_, err := authenticate(t, a, token)
+	require.NoError(t, err)
+
+	is.publish(next.public(nil))
+	is.clock.advance(31 * time.Second)
+	_, err = authenticate(t, a, next.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+	_, err = authenticate(t, a, token)
+	require.ErrorIs(t, err, auth.ErrTokenInvalid, "the read for the new key has removed the old one")
+
+	is.publish(old.public(nil))
+	is.clock.advance(11 * time.Minute)
+	_, err = authenticate(t, a, next.sign(is.claims(nil), nil))
+	require.NoError(t, err, "old keys are in use while they are read again")
+	require.Eventually(t, func() bool {
+		_, err := a.Authenticate(context.Background(), auth.Request{Token: next.sign(is.claims(nil), nil)})
+		return errors.Is(err, auth.ErrTokenInvalid)
+	}, 5*time.Second, time.Millisecond, "without a token of an unknown key it takes ten minutes")
+}
+
+func TestTwoKeysMayHaveTheSameID(t *testing.T) {
+	t.Parallel()
+	s, foreign := rs256(), signer{"k1", jose.RS256, foreignRSA()}
+	is := newIssuer(t, s.public(nil), foreign.public(nil))
+	a := is.authenticator(t)
+	for _, s := range []signer{s, foreign} {
+		_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+		require.NoError(t, err)
+	}
+}
+
+func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t)
+	is.fail()
+	a := is.authenticator(t)
+	try := func() *auth.Error {
+		_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+		if err == nil {
+			return nil
+		}
+		var e *auth.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, auth.CodeUnavailable, e.Code)
+		require.Equal(t, http.StatusServiceUnavailable, e.Status())
+		require.Positive(t, e.RetryAfter)
+		require.NotContains(t, e.Msg, is.server.URL)
+		return e
+	}
+	reads := int32(0)
+	for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+		pause := time.Duration(seconds) * time.Second
+		reads++
+		require.Equal(t, pause, try().RetryAfter)
+		require.Equal(t, reads, is.reads.Load())
+		is.clock.advance(pause - time.Millisecond)
+		require.Equal(t, time.Second, try().RetryAfter, "not less than a second")
+		require.Equal(t, reads, is.reads.Load(), "no read before the pause of %s is over", pause)
+		is.clock.advance(time.Millisecond)
+	}
+	is.publish(s.public(nil))
+	require.Nil(t, try())
+	require.Contains(t, is.log.String(), "keys of tokens cannot be read")
+}
+
+func TestKnownKeysRemainInUseForADayWhileTheIssuerIsDown(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t, s.public(nil))
+	a := is.authenticator(t)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+	is.server.Close()
+	for range 23 {
+		is.clock.advance(time.Hour)
+		_, err = authenticate(t, a, s.sign(is.claims(nil), nil))
+		require.NoError(t, err)
+		_, err = authenticate(t, a, s.sign(is.claims(nil), map[string]any{"kid": "new"}))
+		require.ErrorIs(t, err, auth.ErrUnavailable, "a new key cannot be distinguished from a wrong one")
+	}
+	is.clock.advance(time.Hour)
+	_, err = authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.ErrorIs(t, err, auth.ErrUnavailable)
+}
+
+func TestAReadOfTheKeysDelaysOnlyTokensThatNeedIt(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t, s.public(nil))
+	a := is.authenticator(t)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+
+	begun, end := make(chan struct{}), make(chan struct{})
+	is.respond(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-end
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{s.public(nil), s.public(map[string]any{"kid": "k2"})}})
+	})
+	is.clock.advance(time.Minute)
+	unknown := make(chan error, 2)
+	for range cap(unknown) {
+		go func() {
+			_, err := a.Authenticate(context.Background(), auth.Request{Token: s.sign(is.claims(nil), map[string]any{"kid": "k2"})})
+			unknown <- err
+		}()
+	}
+	<-begun
+	_, err = authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.NoError(t, err, "a known key is not delayed")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = a.Authenticate(ctx, auth.Request{Token: s.sign(is.claims(nil), map[string]any{"kid": "k3"})})
+	require.ErrorIs(t, err, auth.ErrUnavailable, "a request that ends does not wait, and does not end the read")
+	require.ErrorIs(t, err, context.Canceled)
+
+	close(end)
+	for range cap(unknown) {
+		require.NoError(t, <-unknown)
+	}
+	require.EqualValues(t, 2, is.reads.Load())
+}
+
+func TestCloseEndsAReadOfTheKeys(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t)
+	begun := make(chan struct{})
+	is.respond(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+	})
+	a := is.authenticator(t)
+	refused := make(chan error, 1)
+	go func() {
+		_, err := a.Authenticate(context.Background(), auth.Request{Token: s.sign(is.claims(nil), nil)})
+		refused <- err
+	}()
+	<-begun
+	a.Close()
+	require.ErrorIs(t, <-refused, auth.ErrUnavailable)
+	is.clock.advance(time.Hour)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.ErrorIs(t, err, auth.ErrUnavailable)
+	require.EqualValues(t, 1, is.reads.Load())
+}
+
+func TestOnlyKeysForSignaturesAreUsed(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	private := must(json.Marshal(jose.JSONWebKey{Key: s.private, KeyID: "k1", Algorithm: "RS256", Use: "sig"}))
+	var leaked map[string]any
+	require.NoError(t, json.Unmarshal(private, &leaked))
+	for name, key := range map[string]map[string]any{
+		"for encryption":     s.public(map[string]any{"use": "enc"}),
+		"to sign":            s.public(map[string]any{"key_ops": []string{"sign"}}),
+		"operations a text":  s.public(map[string]any{"key_ops": "verify"}),
+		"another algorithm":  s.public(map[string]any{"alg": "RS512"}),
+		"for key encryption": s.public(map[string]any{"alg": "RSA-OAEP"}),
+		"no id":              s.public(map[string]any{"kid": nil}),
+		"no modulus":         s.public(map[string]any{"n": nil}),
+		"unknown kind":       s.public(map[string]any{"kty": "AKP"}),
+		"private":            leaked,
+		"symmetric":          {"kty": "oct", "kid": "k1", "k": "c2VjcmV0", "alg": "HS256"},
+		"weak":               signer{"k1", jose.RS256, weakRSA()}.public(nil),
+		"another curve":      signer{"k1", jose.ES384, p384()}.public(nil),
+	} {
+		is := newIssuer(t, key)
+		_, err := authenticate(t, is.authenticator(t), s.sign(is.claims(nil), nil))
+		want := auth.ErrUnavailable // no key is usable: the address is probably wrong
+		if name == "another algorithm" || name == "for key encryption" {
+			want = auth.ErrTokenInvalid
+		}
+		require.ErrorIs(t, err, want, name)
+		is.publish(key, s.public(map[string]any{"key_ops": []string{"verify"}, "use": nil, "alg": nil}))
+		_, err = authenticate(t, is.authenticator(t), s.sign(is.claims(nil), nil))
+		require.NoError(t, err, "%s: other keys of the set are used", name)
+	}
+}
+
+func TestKeySetsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	elsewhere := newIssuer(t, s.public(nil))
+	key := string(must(json.Marshal(s.public(nil))))
+	for name, h := range map[string]http.HandlerFunc{
+		"too large": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"keys":[%s],"x":"%s"}`, key, strings.Repeat("x", 1<<20))
+		},
+		"not JSON": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"a list":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "["+key+"]") },
+		"empty":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) },
+		"another status": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			fmt.Fprintf(w, `{"keys":[%s]}`, key)
+		},
+		"deep": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":`+strings.Repeat("[", 500_000)) },
+		"redirect to another host": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.server.URL, http.StatusFound)
+		},
+		"redirect to a file": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/keys", http.StatusFound)
+		},
+		"endless redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
+	} {
+		is := newIssuer(t)
+		is.respond(h)
+		_, err := authenticate(t, is.authenticator(t), s.sign(is.claims(nil), nil))
+		require.ErrorIs(t, err, auth.ErrUnavailable, name)
+	}
+	require.Zero(t, elsewhere.reads.Load())
+
+	is := newIssuer(t)
+	is.respond(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/keys" {
+			http.Redirect(w, r, "/keys", http.StatusMovedPermanently)
+			return
+		}
+		fmt.Fprintf(w, `{"keys":[%s]}`, key)
+	})
+	_, err := authenticate(t, is.authenticator(t), s.sign(is.claims(nil), nil))
+	require.NoError(t, err, "a redirect within the host is followed")
+}
+
+func TestKeysAreReadByHTTPSOnlyIfTheServerIsTrusted(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{s.public(nil)}})
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	is := newIssuer(t)
+	a, err := auth.NewJWT(auth.JWTConfig{JWKS: server.URL, Issuer: issuerName, Audience: audience, Now: is.clock.now})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	_, err = authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.ErrorIs(t, err, auth.ErrUnavailable, "its certificate is signed by an authority that is not known")
+}
