@@ -50,5 +50,9 @@ type Record struct {
 	// Code is state_corrupt for the response of a turn, its end, that cannot be read; else empty.
 	Code events.Code `json:"code,omitempty"`
 	// Due is set on the text of a message: what follows from it, turn, handoff, or both with a comma.
+	// Without turn, a turn_idempotency_key in the text is of a turn that will have no records.
 	Due string `json:"due,omitempty"`
+	// TurnFingerprint is set on the text of a message that makes a turn: the fingerprint of the data of that turn. A turn with another
+	// one under its key is not of the message. It is empty if the data is in a blob.
+	TurnFingerprint string `json:"turn_fingerprint,omitempty"`
 }

@@ -60,6 +60,7 @@ func TestContractHasTheNamesOfTheCode(t *testing.T) {
 
 	require.Equal(t, []string{
 		subjects.Token("chat_1"), subjects.Token("a.b *"), subjects.TurnToken("", "hello-1"), subjects.TurnToken("r 1", "hello-2"),
+		subjects.MessageToken("r 1", "m1"),
 	}, column(t, "wire-contract.md", "| id | token |", 2))
 }
 

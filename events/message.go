@@ -75,6 +75,20 @@ type Text struct {
 	Changes          []TextChange `json:"changes,omitempty"`     // what the triggers of the agent's texts may change
 }
 
+// TurnFingerprint is the fingerprint of the turn that the message makes, in hex: of its object, or of its content if no object was
+// found. It is "" if the message makes no turn, or if the data is in a blob.
+func (t *Text) TurnFingerprint() string {
+	data := t.StructuredOutput
+	if t.Unread != nil {
+		data = t.Content
+	}
+	if _, outside := BlobOf(data); outside || t.Turn == "" {
+		return ""
+	}
+	sum := Fingerprint(&StructuredOutputReady{Workflow: t.WorkflowName, Agent: t.Agent, Model: t.Model, Data: data})
+	return Hex(sum)
+}
+
 // TextChange is a step of a trigger whose text matches: it sets a variable if that has the value From, or whatever value it has
 // if From is nil.
 type TextChange struct {

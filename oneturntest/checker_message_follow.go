@@ -3,7 +3,6 @@
 package oneturntest
 
 import (
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -28,26 +27,13 @@ func (c *checker) checkTurns(m *messageFacts) {
 			c.failf(invariantMessage, m.name, "turn %q is claimed for it, its text names %q", called.Turn, m.event.Turn)
 			continue
 		}
-		if want := m.turnFingerprint(); called.Turn == m.event.Turn && want != "" && claim.Meta.Fingerprint != want && claim.Meta.Fingerprint != "" {
+		if want := m.event.TurnFingerprint(); called.Turn == m.event.Turn && want != "" && claim.Meta.Fingerprint != want && claim.Meta.Fingerprint != "" {
 			c.failf(invariantMessage, m.name, "its turn is claimed with other data than the object in its text")
 		}
 		if claim.Seq < m.text.Seq {
 			c.failf(invariantMessage, m.name, "its turn is claimed before its text is stored")
 		}
 	}
-}
-
-// turnFingerprint is the fingerprint of the turn that a message makes, "" if the object is not in the text itself.
-func (m *messageFacts) turnFingerprint() string {
-	object := m.event.StructuredOutput
-	if m.event.Unread != nil {
-		object = m.event.Content
-	}
-	if _, outside := events.BlobOf(object); outside {
-		return ""
-	}
-	sum := events.Fingerprint(&events.StructuredOutputReady{Workflow: m.event.WorkflowName, Agent: m.event.Agent, Model: m.event.Model, Data: object})
-	return hex.EncodeToString(sum[:])
 }
 
 // awaited returns the turns that end before the message hands off: those that were claimed for it, and the one that its text
@@ -62,7 +48,7 @@ func (c *checker) awaited(m *messageFacts) []*turnFacts {
 		return all
 	}
 	claim := t.own().call
-	if claim.Meta.Fingerprint == m.turnFingerprint() && (m.handoff == nil || claim.Seq < m.handoff.Seq) {
+	if claim.Meta.Fingerprint == m.event.TurnFingerprint() && (m.handoff == nil || claim.Seq < m.handoff.Seq) {
 		all = append(all, t)
 	}
 	return all

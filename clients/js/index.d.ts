@@ -36,16 +36,21 @@ export interface Turn extends TurnId {
   correctionOf?: string;
 }
 
-/** What an agent has written. */
-export interface Message {
+/** The identity of a message. */
+export interface MessageId {
   app?: string;
   chat: string;
   run?: string;
   /** Unique in its chat and run: a message is handled once. */
   id: string;
+}
+
+/** What an agent has written. */
+export interface Message extends MessageId {
   workflow: string;
   agent: string;
-  content: string | Record<string, unknown>;
+  /** The text as the model has written it, or the object or list in it if it is parsed already. */
+  content: string | Record<string, unknown> | unknown[];
   /** Why the model has stopped, such as "stop" or "length". */
   finishReason?: string;
   /** Turn key of the turn that the message may become. */
@@ -56,14 +61,39 @@ export interface Message {
 }
 
 /** What a user has written. */
-export interface UserMessage {
-  app?: string;
-  chat: string;
-  run?: string;
-  id: string;
+export interface UserMessage extends MessageId {
   workflow: string;
-  userId: string;
-  content: string;
+  userId?: string;
+  content: string | Record<string, unknown> | unknown[];
+  sequence?: number;
+  contextVariables?: Record<string, unknown>;
+}
+
+/** What follows from a message: the data of its events, as docs/agent-messages.md has them. */
+export interface MessageOutcome {
+  /** chat.text or chat.user_message: what readers of the chat see, and what was found in the content. */
+  text: {
+    message_id: string;
+    chat_id: string;
+    agent: string;
+    workflow_name: string;
+    content: unknown;
+    ui_hidden: boolean;
+    is_visual: boolean;
+    turn_idempotency_key?: string;
+    structured_output?: unknown;
+    repairs?: string[];
+    warnings?: string[];
+    [field: string]: unknown;
+  };
+  /** Of the turn that the message has made, or of its last correction. */
+  response: Response | null;
+  /** chat.structured_output, of an agent with a model and without an automatic tool. */
+  output: { status: "ok" | "error"; success: boolean; payload: unknown; code?: string; content?: string; [field: string]: unknown } | null;
+  /** chat.context_update: variables that the message has changed, in the order of the manifest. */
+  updates: { variable: string; value: unknown; [field: string]: unknown }[];
+  /** chat.handoff, the next speaker; null if the workflow has no handoff rules. `to` is null if the rules give no one, see `reason`. */
+  handoff: { to: string | null; from: string; rule?: number; reason: string; code?: string; [field: string]: unknown } | null;
 }
 
 /** The inbound stream has stored a message. */
@@ -156,7 +186,7 @@ export interface EventRecord {
 export interface WaitOptions {
   /** In milliseconds, 60,000 by default. */
   timeout?: number;
-  /** Called once for each open question of the turn. The wait continues when it has returned. */
+  /** Called once for each open question of the turn, or of the turn of the message. The wait continues when it has returned. */
   onQuestion?: (question: AskedQuestion) => void | Promise<void>;
   signal?: AbortSignal;
 }
@@ -166,13 +196,15 @@ export class Client {
   constructor(nc: NatsConnection, options?: ClientOptions);
   /** Publishes a turn. Once it is stored it gets exactly one response; publishing it again is harmless. */
   publishTurn(turn: Turn): Promise<Receipt>;
-  /**
-   * Publishes what an agent has written. If the agent has a tool, awaitResponse returns the response of its turn: that has `turn` as
-   * its key, else the id of the message.
-   */
+  /** Publishes what an agent has written. A message id of a chat and run is handled once; publishing it again is harmless. */
   publishMessage(message: Message): Promise<Receipt>;
   /** Publishes what a user has written. */
   publishUserMessage(message: UserMessage): Promise<Receipt>;
+  /**
+   * Waits until all that follows from a message is stored. It fails with ConflictError if the key of its turn has other data and, with the
+   * content of the message, if the id has other content. A turn that fails has no response if its workflow sends none to failures.
+   */
+  awaitMessage(message: Message | UserMessage | MessageId, options?: WaitOptions): Promise<MessageOutcome>;
   /** Waits for the response of a turn. With the turn's data it fails with ConflictError if only other data has a response. */
   awaitResponse(turn: Turn | TurnId, options?: WaitOptions): Promise<Response>;
   /** Publishes a turn and waits for its response. */
@@ -221,7 +253,10 @@ export interface ChatContext {
 
 /** The base of all errors of this module. */
 export class OneturnError extends Error {}
-/** The turn key was used before with other data: this data never runs, unless the workflow has `on_key_reuse: run`. */
+/**
+ * The turn key was used before with other data: this data never runs, unless the workflow has `on_key_reuse: run`. Or the id of the message
+ * was used before with other content, which changes nothing.
+ */
 export class ConflictError extends OneturnError {}
 /** No worker answers requests. What was published stays stored until one runs. */
 export class NoWorkerError extends OneturnError {}

@@ -10,6 +10,7 @@
 //	pages.go           pages of events of a chat
 //	history.go         pages of the history of a chat, for feeds
 //	turn_pages.go      pages of events of a turn
+//	message.go         what is known of the turn of a message, for its page
 //	steps.go           the steps of a program: their states, and pages of them
 //	program.go         the program of a turn as a tree of its steps
 //	approval.go        how the question whether a program may run was decided

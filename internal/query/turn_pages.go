@@ -38,7 +38,11 @@ func (r *Reader) TurnEvents(ctx context.Context, app string, q *api.TurnRequest)
 	if err != nil {
 		return nil, err
 	}
-	return r.merge(lists, q.From)
+	page, err := r.merge(lists, q.From)
+	if err == nil && q.Message != "" {
+		err = r.addTurn(ctx, page, calls[0])
+	}
+	return page, err
 }
 
 // callsOf returns the keys that a request refers to: those under a reused turn key first.

@@ -1,6 +1,7 @@
 import { headers } from "@nats-io/nats-core";
 import { jetstream } from "@nats-io/jetstream";
 import { OneturnError, WaitError } from "./errors.js";
+import { awaitMessage } from "./message.js";
 import { ask, isNoResponders, isTimeout, pages, readBlob } from "./requests.js";
 import { awaitResponse } from "./response.js";
 import { event, fingerprint, msgID, plain, Subjects } from "./wire.js";
@@ -38,8 +39,8 @@ export class Client {
   /** Publishes what an agent has written: a text, or an object. A message id of a chat and run is handled once. */
   async publishMessage(message) {
     const m = this.#with(message, ["chat", "id", "workflow", "agent"], "message");
-    const print = await fingerprint(m.workflow, m.agent, m.userId ?? "", m.content, m.turn ?? m.id);
-    return this.#publish("agent_message", m, { ids: [m.app, m.chat, m.run, m.id], print }, {
+    if (m.agent === "user") throw new OneturnError("the agent user stands for people: publish what they write with publishUserMessage");
+    return this.#publish("agent_message", m, { ids: [m.app, m.chat, m.run, m.id], print: await messagePrint(m) }, {
       agent: m.agent, content: plain(m.content), message_id: m.id, finish_reason: m.finishReason, turn_idempotency_key: m.turn,
       run_id: m.run, turn_sequence: m.sequence, context: contextOf(m),
     });
@@ -47,11 +48,20 @@ export class Client {
 
   /** Publishes what a user has written. */
   async publishUserMessage(message) {
-    const m = this.#with(message, ["chat", "id", "workflow", "userId"], "message");
-    const print = await fingerprint(m.workflow, "user", m.userId, m.content, m.id);
-    return this.#publish("user_message", m, { ids: [m.app, m.chat, m.run, m.id], print }, {
+    const m = this.#with(message, ["chat", "id", "workflow"], "message");
+    return this.#publish("user_message", m, { ids: [m.app, m.chat, m.run, m.id], print: await messagePrint(m) }, {
       id: m.id, chat_id: m.chat, user_id: m.userId, content: plain(m.content), run_id: m.run, context: contextOf(m),
     });
+  }
+
+  /**
+   * Waits until all that follows from a message is stored: {text, response, output, updates, handoff}. With the content of the message it
+   * rejects an id that has other content.
+   */
+  async awaitMessage(message, options = {}) {
+    const known = "content" in message; // as it was published
+    const m = this.#with(message, known ? ["chat", "id", "workflow"] : ["chat", "id"], "message");
+    return awaitMessage(this.#nc, this.#subjects, m, known ? await messagePrint(m) : "", options);
   }
 
   /** Waits for the response of a turn: the data of its event. With the turn's data it rejects what answers other data. */
@@ -126,7 +136,9 @@ export class Client {
   #with(request, required, what) {
     const missing = required.filter((name) => request[name] === undefined || request[name] === "");
     if (missing.length > 0) throw new OneturnError(`the ${what} has no ${missing.join(", no ")}: set it`);
-    return { ...request, app: request.app || this.#app };
+    const names = {};
+    for (const field of ["workflow", "agent", "model"]) if (request[field]) names[field] = request[field].normalize("NFC"); // as workers compare them
+    return { ...request, ...names, app: request.app || this.#app };
   }
 
   async #publish(kind, { app, workflow, chat }, { ids, print }, data) {
@@ -161,6 +173,11 @@ export class Client {
       await new Promise((resolve) => setTimeout(resolve, Math.min(pause, unknown - Date.now())));
     }
   }
+}
+
+/** The fingerprint of a message of an agent, or without agent of a user. Workers find a user in the context variables, too. */
+function messagePrint({ workflow, agent, userId, content, turn, id, contextVariables }) {
+  return fingerprint(workflow, agent ?? "user", userId || String(contextVariables?.user_id ?? ""), content, (agent && turn) || id);
 }
 
 function contextOf({ app, chat, workflow, userId, sequence, contextVariables }) {

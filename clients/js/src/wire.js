@@ -18,6 +18,10 @@ export class Subjects {
     return `${this.prefix}.events.${await token(app)}.${await token(chat)}.${await turnToken(run, turn)}.>`;
   }
 
+  async eventsOfChat(app, chat) {
+    return `${this.prefix}.events.${await token(app)}.${await token(chat)}.>`;
+  }
+
   async api(app, verb) {
     return `${this.prefix}.api.${await token(app)}.${verb}`;
   }
@@ -39,9 +43,14 @@ export async function token(id) {
   return text.length <= MAX_TOKEN ? text : "==" + (await base64Hash(id)).slice(0, 22);
 }
 
-/** The token of a turn or message with a key, in a run of its chat. */
+/** The token of a turn with a key, in a run of its chat. */
 export function turnToken(run, turn) {
   return token(`${encoder.encode(run ?? "").length}-${run ?? ""}${turn}`);
+}
+
+/** The token of a message with an id, in the place of the token of a turn. */
+export function messageToken(run, id) {
+  return token(`message-${encoder.encode(run ?? "").length}-${run ?? ""}${id}`);
 }
 
 /** The value as JSON has it: what a worker will decode. */

@@ -12,6 +12,9 @@ export async function use(): Promise<string> {
   const { sequence, duplicate } = await client.publishTurn(turn);
   await client.publishMessage(message);
   await client.publishUserMessage({ chat: "c", id: "m", workflow: "W", userId: "u", content: "hello" });
+  const { text, response, output, updates, handoff } = await client.awaitMessage(message, { timeout: 1_000 });
+  console.log(text.ui_hidden, response?.content, output?.payload, updates[0]?.value, handoff?.to);
+  await client.awaitMessage({ chat: "c", id: "m" });
   try {
     const response = await client.runTurn(turn, {
       timeout: 1_000,
