@@ -6,8 +6,7 @@ export class OneturnError extends Error {
   }
 }
 
-/** The turn key was used before with other data, or the id of a message with other content: this data never runs, unless the workflow
- * has `on_key_reuse: run`, and this content changes nothing. */
+/** The turn key was used before with other data, or the id of a message with other content: see index.d.ts. */
 export class ConflictError extends OneturnError {}
 
 /** No worker answers requests. What was published stays stored until one runs. */

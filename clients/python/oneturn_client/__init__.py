@@ -1,6 +1,8 @@
 """The client of oneturn: a producer of turns and messages. docs/wire-contract.md has the subjects and messages.
 
 client.py      Client: publishes, waits, answers, cancels
+waiting.py     waits for a turn or message; reading.py: what their records mean
+errors.py      the errors
 mozaiks.py     attach: publishes what a MozaiksAI process emits; mozaiks_chats.py, mozaiks_events.py: its runs, its events
 outbox.py      the bounded queue of attach and the thread that publishes it
 frontend.py    what a frontend shows of an event
@@ -10,7 +12,8 @@ nats_socket.py a NATS connection with the standard library alone; nats_protocol.
 nats_py.py     a NATS connection by nats-py, which is used where it is installed
 """
 
-from .client import Client, ConflictError, NoWorkerError, OneturnError, UndecidedError, UnfinishedError
+from .client import Client
+from .errors import ConflictError, NoWorkerError, OneturnError, UndecidedError, UnfinishedError
 from .frontend import component_payload, is_shown
 from .mozaiks import Attachment, attach
 from .transport import NoRespondersError, connect

@@ -4,36 +4,15 @@ import hashlib
 import json
 import time
 
+from . import reading, waiting, wire
 from . import transport as connections
-from . import wire
+from .errors import NoWorkerError, OneturnError, UndecidedError
 from .transport import NoRespondersError
 
 REQUEST_TIMEOUT = 5
 PUBLISH_TRIES = 3
-REREAD = 5  # seconds: live copies can be lost, the journal has everything
-RETRY = 1  # while no worker answers, or none has claimed the turn
 MESSAGE_TOO_LARGE = 10054  # err_code of JetStream
 UNKNOWN_FOR = 3  # how long a question is looked up that no worker knows yet
-
-
-class OneturnError(Exception):
-    """The base of all errors of this module."""
-
-
-class ConflictError(OneturnError):
-    """The turn key was used before with other data: this data never runs, unless the workflow has `on_key_reuse: run`."""
-
-
-class NoWorkerError(OneturnError):
-    """No worker answers requests. What was published stays stored until one runs."""
-
-
-class UnfinishedError(OneturnError, TimeoutError):
-    """The turn has no response in time. Waiting again is harmless."""
-
-
-class UndecidedError(OneturnError, TimeoutError):
-    """The answer is stored and not decided in time. Sending it again is harmless."""
 
 
 class Client:
@@ -58,7 +37,7 @@ class Client:
     def publish_turn(self, *, chat, turn, workflow, data, agent="", model="", app=None, run=None, user_id=None, sequence=None,
                      context_variables=None, correction_of=None):
         """Stores a turn and returns {stream, seq, duplicate}. It then gets exactly one response; repeating it is harmless."""
-        app = app or self._app
+        app, workflow, agent, model = app or self._app, wire.name(workflow), wire.name(agent), wire.name(model)
         _require("turn", chat=chat, turn=turn, workflow=workflow)
         digest = wire.fingerprint(workflow, agent, model, data)
         return self._publish("structured_output_ready", app, workflow, chat, (app, chat, run, turn), digest, {
@@ -67,23 +46,24 @@ class Client:
 
     def publish_message(self, *, chat, id, workflow, agent, content, app=None, run=None, turn=None, finish_reason=None, user_id=None,
                         sequence=None, context_variables=None):
-        """Stores what an agent has written: a text, or an object. A message id of a chat and run is handled once. If the agent has a
-        tool, wait returns the response of its turn: that has turn as its key, else the id of the message."""
-        app = app or self._app
+        """Stores what an agent has written: a text, or an object. A message id of a chat and run is handled once; repeating it is harmless."""
+        app, workflow, agent = app or self._app, wire.name(workflow), wire.name(agent)
         _require("message", chat=chat, id=id, workflow=workflow, agent=agent)
-        digest = wire.fingerprint(workflow, agent, user_id or "", content, turn or id)
+        if agent == "user":
+            raise OneturnError("the agent user stands for people: publish what they write with publish_user_message")
+        digest = _message_fingerprint(workflow, agent, content, turn or id, user_id, context_variables)
         return self._publish("agent_message", app, workflow, chat, (app, chat, run, id), digest, {
             "agent": agent, "content": content, "message_id": id, "finish_reason": finish_reason, "turn_idempotency_key": turn, "run_id": run,
             "turn_sequence": sequence, "context": _context(app, chat, workflow, user_id, sequence, context_variables)})
 
-    def publish_user_message(self, *, chat, id, workflow, user_id, content, app=None, run=None):
+    def publish_user_message(self, *, chat, id, workflow, content, user_id=None, app=None, run=None, sequence=None, context_variables=None):
         """Stores what a user has written."""
-        app = app or self._app
-        _require("message", chat=chat, id=id, workflow=workflow, user_id=user_id)
-        digest = wire.fingerprint(workflow, "user", user_id, content, id)
+        app, workflow = app or self._app, wire.name(workflow)
+        _require("message", chat=chat, id=id, workflow=workflow)
+        digest = _message_fingerprint(workflow, "user", content, id, user_id, context_variables)
         return self._publish("user_message", app, workflow, chat, (app, chat, run, id), digest, {
             "id": id, "chat_id": chat, "user_id": user_id, "content": content, "run_id": run,
-            "context": _context(app, chat, workflow, user_id)})
+            "context": _context(app, chat, workflow, user_id, sequence, context_variables)})
 
     def publish_raw(self, kind, body, *, app, workflow, chat):
         """Stores the bytes of an event of a kind as they are."""
@@ -92,39 +72,38 @@ class Client:
     def run_turn(self, *, timeout=60, on_question=None, **turn):
         """Publishes a turn, as publish_turn, and waits for its response."""
         self.publish_turn(**turn)
-        digest = wire.fingerprint(turn["workflow"], turn.get("agent", ""), turn.get("model", ""), turn["data"])
+        digest = wire.fingerprint(*(wire.name(turn.get(part, "")) for part in ("workflow", "agent", "model")), turn["data"])
         return self.wait(chat=turn["chat"], turn=turn["turn"], app=turn.get("app"), run=turn.get("run"), fingerprint=digest, timeout=timeout,
                          on_question=on_question)
 
     def wait(self, *, chat, turn, app=None, run=None, fingerprint="", timeout=60, on_question=None):
         """Waits for the response of a turn, the data of its event. on_question is called once for each open question, with the
         data of its event. With a fingerprint a response to other data is a ConflictError."""
-        app, end, reported = app or self._app, time.monotonic() + timeout, set()
-        live = self._nats.subscribe(self._subjects.events_of_turn(app, chat, run, turn))
-        try:
-            while True:
-                claimed, questions, failed = False, {}, None
-                try:
-                    response, claimed, questions = self._read(app, chat, run, turn, fingerprint)
-                    if response:
-                        return response
-                except NoWorkerError as error:
-                    failed = error
-                for question in questions.values():
-                    if question["tool_call_id"] not in reported:
-                        reported.add(question["tool_call_id"])
-                        if on_question:
-                            on_question(question)
-                left = end - time.monotonic()
-                if left <= 0:
-                    why = "its tool runs, or waits for an answer" if claimed else (
-                        "no worker has claimed it: none serves its workflow and pool, or all are busy")
-                    raise failed or UnfinishedError("turn %.80s of chat %.80s has no response yet: %s" % (turn, chat, why))
-                if live.next(min(left, REREAD if claimed else RETRY)):
-                    while live.next(0):  # one read for all that has arrived
-                        pass
-        finally:
-            live.close()
+        app = app or self._app
+        _require("turn", chat=chat, turn=turn)
+
+        def read():
+            state = reading.read_turn(self._turn_records(app, {"chat_id": chat, "run_id": run, "turn": turn, "fingerprint": fingerprint or None}),
+                                      fingerprint)
+            if state.conflict:
+                raise reading.turn_conflict(chat, turn)
+            why = "turn %.80s of chat %.80s has no response yet: %s" % (turn, chat, state.missing())
+            return state.response or waiting.Pending(why, not state.claimed, state.questions)
+
+        return waiting.until(self._nats, self._subjects.events_of_turn(app, chat, run, turn), timeout, on_question, read)
+
+    def await_message(self, *, chat, id, app=None, run=None, workflow="", agent="user", content=None, turn=None, user_id=None,
+                      context_variables=None, timeout=60, on_question=None, finish_reason=None, sequence=None):
+        """Waits until all that follows from a message is stored, and returns the data of its events, None where there is none: {text,
+        response, output, updates, handoff}. It takes the ids alone, or what the publish has got: then an id with other content is a
+        ConflictError. A turn that fails has no response if its workflow sends none to failures. on_question is as in wait."""
+        app, digest = app or self._app, ""
+        _require("message", chat=chat, id=id)
+        if content is not None:
+            _require("message", workflow=workflow)
+            digest = _message_fingerprint(wire.name(workflow), wire.name(agent), content, turn or id, user_id, context_variables)
+        wait = waiting.MessageWait(self._subjects, app, chat, run, id, digest, lambda request: self._turn_records(app, request))
+        return waiting.until(self._nats, wait.subject, timeout, on_question, wait.read, wait.relevant)
 
     def answer(self, *, chat, tool_call_id, value, app=None, user_id=None, run=None, workflow=None, subject=None, timeout=10):
         """Answers a question and returns the verdict: {status, code, message, …}, which need not be an acceptance. With workflow
@@ -151,7 +130,7 @@ class Client:
 
     def cancel(self, *, chat, workflow, turn=None, tool_call_id=None, app=None, run=None, reason=None, user_id=None):
         """Requests the end of a turn, named by its key or by the tool_call_id of any of its events."""
-        app = app or self._app
+        app, workflow = app or self._app, wire.name(workflow)
         _require("cancel request", chat=chat, workflow=workflow, turn=turn or tool_call_id)
         return self._send(self._subjects.inbound("cancel", app, workflow, chat), wire.event("cancel", {
             "turn": turn, "tool_call_id": tool_call_id, "run_id": run, "reason": reason, "context": _context(app, chat, workflow, user_id)}))
@@ -183,25 +162,8 @@ class Client:
             raise OneturnError("blob %s: its bytes do not match the event: fetch it again" % value["$blob"])
         return json.loads(data)
 
-    def _read(self, app, chat, run, turn, fingerprint):
-        """Reads a turn: its response, whether it is claimed with this data, and its open questions."""
-        called, claimed, other, questions = False, False, None, {}
-        for record in self._pages(app, "turn", {"chat_id": chat, "run_id": run, "turn": turn, "fingerprint": fingerprint or None}, "records"):
-            kind, digest, data = record["kind"], record.get("fingerprint", ""), (record.get("event") or {}).get("data")
-            if kind == "tool_call":
-                called, claimed = True, claimed or not fingerprint or digest == fingerprint
-            elif kind == "tool_response":
-                if not fingerprint or called and digest in ("", fingerprint):
-                    return _readable(data), True, {}
-                other = other or called  # a response without a call is left of an earlier turn
-            elif data and data.get("awaiting_response"):
-                questions[data["tool_call_id"]] = data
-            elif data and data.get("kind") == "tool_call_ack":
-                questions.pop(data["tool_call_id"], None)
-        if other and not claimed:
-            raise ConflictError("turn %.80s of chat %.80s: the key was used before with other data, and this data does not run: "
-                                "use another key, or a run id" % (turn, chat))
-        return None, claimed, questions
+    def _turn_records(self, app, request):
+        return self._pages(app, "turn", request, "records")
 
     def _question(self, app, chat, tool_call_id, run, end):
         """Looks up a question; None if there is none, and none comes from a turn that was published just now."""
@@ -257,6 +219,12 @@ class Client:
         return {"stream": reply["stream"], "seq": reply["seq"], "duplicate": reply.get("duplicate", False)}
 
 
+def _message_fingerprint(workflow, agent, content, turn, user_id, context_variables):
+    """The fingerprint of a message. Workers find a user in the context variables, too."""
+    user = user_id or (context_variables or {}).get("user_id") or ""
+    return wire.fingerprint(workflow, agent, str(user), content, turn)
+
+
 def _context(app, chat, workflow, user_id=None, sequence=None, context_variables=None):
     return wire.without_none({"app_id": app, "chat_id": chat, "workflow_name": workflow, "user_id": user_id, "turn_sequence": sequence,
                               "context_variables": context_variables})
@@ -266,9 +234,3 @@ def _require(what, **values):
     missing = [name for name, value in values.items() if not value]
     if missing:
         raise OneturnError("the %s has no %s: set it" % (what, ", no ".join(missing)))
-
-
-def _readable(data):
-    if data is None:
-        raise OneturnError("the turn has ended, and its response in the journal is damaged: see turnctl show")
-    return data

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import secrets
+import unicodedata
 
 MAX_TOKEN = 64
 
@@ -21,6 +22,9 @@ class Subjects:
 
     def events_of_turn(self, app, chat, run, turn):
         return ".".join((self.prefix, "events", token(app), token(chat), turn_token(run, turn), ">"))
+
+    def events_of_chat(self, app, chat):
+        return ".".join((self.prefix, "events", token(app), token(chat), ">"))
 
     def api(self, app, verb):
         return ".".join((self.prefix, "api", token(app), verb))
@@ -44,6 +48,17 @@ def turn_token(run, turn):
     """The token of a turn key in a run of its chat."""
     run = run or ""
     return token("%d-%s%s" % (len(run.encode()), run, turn))
+
+
+def message_token(run, id):
+    """The token of a message with an id, in the place of the token of a turn."""
+    run = run or ""
+    return token("message-%d-%s%s" % (len(run.encode()), run, id))
+
+
+def name(text):
+    """The name of a workflow, agent or model as workers compare it."""
+    return unicodedata.normalize("NFC", text or "")
 
 
 def canonical(value):
