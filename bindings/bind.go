@@ -48,7 +48,8 @@ func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected b
 			name: m.workflow, dir: d.dir, digest: d.digest, base: d.base, shares: m.shares, joined: m.shared.version(), tools: make(map[string]slot),
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
 			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, compatEvents: m.compatEvents,
-			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept() || len(d.external) > 0,
+			description: m.description,
+			sources:     d.sources, uninspected: !inspected, unsure: !inspected || !d.kept() || len(d.external) > 0,
 		},
 	}
 	if !inspected {

@@ -26,6 +26,7 @@
 // Keys of oneturn.yaml:
 //
 //	workflow      optional; must be the folder's name
+//	description   what the workflow is for, shown to people
 //	agents        name → {model, description, tools (the only ones that it may call)}
 //	models        name → JSON Schema
 //	tools         list of {name, kind (python, go, nats, mcp, http, agent, plan, orchestrate),

@@ -23,6 +23,7 @@ import (
 type manifest struct {
 	*report
 
+	description  string // of the workflow
 	agents       []agentEntry
 	registered   map[string]registration // agent → model
 	models       []modelEntry

@@ -37,7 +37,7 @@ func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
 func ownKeys(object string) []string {
 	switch object {
 	case "manifest":
-		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "handoffs", "on_key_reuse", "compat", "servers"}
+		return []string{"workflow", "description", "agents", "models", "tools", "defaults", "context", "handoffs", "on_key_reuse", "compat", "servers"}
 	case "handoffs":
 		return []string{"decider", "rules"}
 	case "agent":
@@ -132,6 +132,7 @@ func (m *manifest) readOneturn(d document) {
 		m.errorf(w.at(d.file), "workflow_name_differs", "rename the folder, or remove the key",
 			"workflow is %s but the folder is called %s; the folder counts", quoted(w.text), quoted(m.workflow))
 	}
+	m.description = n.get("description").str()
 	m.strict(m.table(n.get("compat"), d.file, "compat", "compat: {silent: false}"), d.file, "compat")
 	m.settings(n, d.file)
 	if defaults := m.table(n.get("defaults"), d.file, "defaults", "defaults: {effect: unsafe, timeout: 60s}"); defaults != nil {

@@ -54,6 +54,7 @@ handoffs:
   - {from: Planner, to: user}
 on_key_reuse: run
 compat: {silent: true, events: true}
+description: greets people
 `
 
 func TestOwnManifestBindsEverythingItDeclares(t *testing.T) {
@@ -66,6 +67,10 @@ func TestOwnManifestBindsEverythingItDeclares(t *testing.T) {
 
 	require.True(t, set.CompatEvents("W"))
 	require.False(t, set.CompatEvents("another"))
+	require.Equal(t, "greets people", set.Description("w"))
+	require.Equal(t, []string{"Greeter", "Planner"}, set.Agents("W"))
+	require.Empty(t, set.Description("another"))
+	require.Empty(t, set.Agents("another"))
 	greet, err := set.Resolve("W", "Greeter", "Greeting")
 	require.NoError(t, err)
 	require.EqualExportedValues(t, bindings.Binding{

@@ -210,6 +210,23 @@ func (s *Set) Dir(workflow string) string {
 	return ""
 }
 
+// Description returns what a workflow is for, as its manifest has it; "" if it has none.
+func (s *Set) Description(workflow string) string {
+	if w := s.find(workflow); w != nil {
+		return w.description
+	}
+	return ""
+}
+
+// Agents returns the names of the agents of a workflow: those that its manifests list, then those that only its tools name.
+func (s *Set) Agents(workflow string) []string {
+	w := s.find(workflow)
+	if w == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(w.agents), func(name string) bool { return name == "" })
+}
+
 // Bound returns what is bound to a tool of a workflow: for this agent, else for any; nil if nothing is. A tool that
 // runs programs needs no agent.
 func (s *Set) Bound(workflow, agent, tool string) *Binding {

@@ -20,6 +20,7 @@ type slot struct {
 // workflow is one workflow ready for use. It is immutable.
 type workflow struct {
 	name, dir, digest string
+	description       string
 
 	base   string // digest of what is its own
 	shares bool   // it uses the shared file, or would
