@@ -54,7 +54,7 @@ func TestContractHasTheNamesOfTheCode(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		open(s.In("POOL", "KIND", "APP", "WF", "CHAT")), s.InStream(), open(s.WorkerConsumer("POOL")), s.InStream(), s.TurnsBucket(),
 		open(s.EventOfTurn(key, "KIND")), open(s.Live("APP", "CHAT", "KIND")), open(s.API("APP", "VERB")), s.DeadStream(),
-		strings.Replace(open(s.DeadOf("oneturn.in.p.cancel.APP.W.c")), "cancel", "<kind>", 1), s.ContextBucket(), open(subjects.ContextKey("APP", "CHAT")), s.LimitsBucket(), s.BlobsBucket(),
+		strings.Replace(open(s.DeadOf("oneturn.in.p.cancel.APP.W.c")), "cancel", "<kind>", 1), s.ContextBucket(), open(subjects.ContextKey("APP", "CHAT")), s.LimitsBucket(), s.WorkflowsBucket(), open(subjects.WorkflowKey("WF", "POOL")), s.BlobsBucket(),
 		s.TimersStream(), s.TimerSubjects(), s.DueSubjects(),
 	}, itemsOf(t, "wire-contract.md", "Subjects, streams, buckets and consumers:"))
 

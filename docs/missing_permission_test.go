@@ -3,6 +3,7 @@ package docs_test
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,6 +104,29 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			}, 10*time.Second, 10*time.Millisecond, "it does not name the subject")
 			require.ErrorContains(t, lastErr, subject)
 			require.ErrorContains(t, lastErr, "denies this user")
+		})
+	}
+}
+
+// F25: a worker of an earlier version's user cannot announce its workflows, which turns do not need: it names the subject, is
+// ready and runs them.
+func TestWorkerWithoutTheRightToAnnounceItsWorkflowsIsReady(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"$KV.ONETURN_WORKFLOWS.>", "$JS.API.DIRECT.GET.KV_ONETURN_WORKFLOWS"} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := newSecured(t, without(t, right))
+			write(t, s.dir, "workflows/Notes/oneturn.yaml", securedManifest)
+			write(t, s.dir, "workflows/Notes/tools.py", securedTools)
+			s.run("provisioner", "provision")
+			w := launch(t, command(t, s.dir, "worker", s.flags("worker", "--workflows", "workflows", "--http", "off", "--soft-stop", "1s")...), "is ready")
+			nc, _ := s.connect("publisher")
+			c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+			require.NoError(t, err)
+			require.True(t, do(t, c, note("c1", "t1", "Filer", "Note", map[string]any{"text": "x"})).Success)
+			require.Eventually(t, func() bool { return strings.Contains(w.stderr.String(), "deny this user to publish to "+right) }, 20*time.Second, 10*time.Millisecond)
+			w.end(syscall.SIGTERM)
+			require.Equal(t, 1, strings.Count(w.stderr.String(), "workflows are not announced"))
 		})
 	}
 }

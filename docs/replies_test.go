@@ -18,7 +18,7 @@ import (
 // subject, if one from outside counted in the product's account.
 var forged = []string{
 	"$KV.ONETURN_TURNS.e.beta.c1.0-t.0.tool_call", "$KV.ONETURN_TURNS.e.beta.c1.0-t.0.tool_response", "$KV.ONETURN_TURNS.p.beta.c1.0-t.0.park.1",
-	"$KV.ONETURN_CONTEXT.beta.c1", "$KV.ONETURN_LIMITS.x", "$O.ONETURN_BLOBS.C.x",
+	"$KV.ONETURN_CONTEXT.beta.c1", "$KV.ONETURN_LIMITS.x", "$KV.ONETURN_WORKFLOWS.x.default", "$O.ONETURN_BLOBS.C.x",
 	"oneturn.in.default.structured_output_ready.beta.Notes.c1", "oneturn.in.default.cancel.beta.Notes.c1", "oneturn.in.default.resume.acme.Notes.c1",
 	"oneturn.in.nopool.x.y.z.w", "oneturn.dead.beta.x", "oneturn.timer.x", "oneturn.due.x", "oneturn.api.beta.history", "warehouse.stock",
 	"$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.MSG.DELETE.KV_ONETURN_TURNS",
@@ -52,7 +52,7 @@ type victim struct {
 func newVictim(t *testing.T) *victim {
 	t.Helper()
 	o := accounts.Options{Tenants: []string{"acme", "beta"}, Services: []string{"warehouse"}}
-	v := &victim{secured: securedFor(t, o), streams: []string{"KV_ONETURN_TURNS", "KV_ONETURN_CONTEXT", "KV_ONETURN_LIMITS", "OBJ_ONETURN_BLOBS", "ONETURN_IN", "ONETURN_TIMERS", "ONETURN_DEAD"}}
+	v := &victim{secured: securedFor(t, o), streams: []string{"KV_ONETURN_TURNS", "KV_ONETURN_CONTEXT", "KV_ONETURN_LIMITS", "KV_ONETURN_WORKFLOWS", "OBJ_ONETURN_BLOBS", "ONETURN_IN", "ONETURN_TIMERS", "ONETURN_DEAD"}}
 	var err error
 	o.Space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
@@ -90,7 +90,8 @@ func (v *victim) state() map[string]uint64 {
 		info, err := stream.Info(v.t.Context(), jetstream.WithSubjectFilter(">"))
 		require.NoError(v.t, err)
 		for subject := range info.State.Subjects {
-			if strings.HasPrefix(subject, "oneturn.in.default.") && strings.Contains(subject, ".acme.") && !strings.Contains(subject, ".resume.") || strings.HasPrefix(subject, "oneturn.dead.acme.") {
+			if strings.HasPrefix(subject, "oneturn.in.default.") && strings.Contains(subject, ".acme.") && !strings.Contains(subject, ".resume.") || strings.HasPrefix(subject, "oneturn.dead.acme.") ||
+				strings.HasPrefix(subject, "$KV.ONETURN_WORKFLOWS.Notes.") { // which the worker announces
 				continue
 			}
 			m, err := stream.GetLastMsgForSubject(v.t.Context(), subject)

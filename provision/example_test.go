@@ -26,6 +26,7 @@ func Example() {
 	// stream OBJ_ONETURN_BLOBS
 	// stream ONETURN_DEAD
 	// stream KV_ONETURN_LIMITS
+	// stream KV_ONETURN_WORKFLOWS
 	// consumer ONETURN_IN workers-default
 	// consumer ONETURN_IN workers-gpu
 	// consumer ONETURN_TIMERS timers

@@ -33,6 +33,8 @@ func (s state) exceptions() []exception {
 		{p.timers, "max_bytes", diag.SeverityError, "run turnctl provision: ends of questions would vanish, and their turns wait for them"},
 		// Only workers whose tools have rates need the bucket, and they report it themselves.
 		{p.limits, "", diag.SeverityInfo, "no action as long as no tool has a rate limit; turnctl provision adds it"},
+		// Workers run on servers that were provisioned before there was one.
+		{p.workflows, "", diag.SeverityInfo, "no action without a gateway; turnctl provision adds it"},
 	}
 	when := func(applies bool, stream, setting string, severity diag.Severity, fix string) {
 		if applies {

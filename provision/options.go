@@ -51,6 +51,9 @@ const (
 	// drops any more without a reply. A worker has four or five at most.
 	MaxWaiting = 20_000
 
+	// workflowsMaxBytes bounds the bucket of workflows: thousands of records.
+	workflowsMaxBytes = 4 << 20
+
 	// blobsMargin is how much longer a payload lives than the record that names it.
 	blobsMargin = 24 * time.Hour
 )

@@ -7,11 +7,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/catalog"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// What oneturn needs on a server: seven streams, of which four are buckets, and a consumer for each pool and for
+// What oneturn needs on a server: eight streams, of which five are buckets, and a consumer for each pool and for
 // the timers. Each method of Options below makes one of them and explains its settings.
 
 // Plan is everything that oneturn needs on a server, as values. Buckets appear as the
@@ -24,10 +25,11 @@ type Plan struct {
 	// Consumers in the order they are made, after all streams.
 	Consumers []Consumer
 
-	journal, inbound, timers, blobs, dead, limits string        // stream names
-	api                                           string        // service that every worker offers
-	command                                       string        // of turnctl, that makes what is missing
-	minRetention                                  time.Duration // turn life, event age and margin
+	journal, inbound, timers, blobs, dead, limits, workflows string // stream names
+
+	api          string        // service that every worker offers
+	command      string        // of turnctl, that makes what is missing
+	minRetention time.Duration // turn life, event age and margin
 }
 
 // Consumer is a durable consumer of a stream.
@@ -48,7 +50,7 @@ func New(opts Options) (Plan, error) {
 	s := opts.Space
 	plan := Plan{
 		Streams: []jetstream.StreamConfig{
-			opts.journal(), opts.inbound(), opts.timers(), opts.context(), opts.blobs(), opts.dead(), opts.limits(),
+			opts.journal(), opts.inbound(), opts.timers(), opts.context(), opts.blobs(), opts.dead(), opts.limits(), opts.workflows(),
 		},
 		journal:      s.TurnsStream(),
 		inbound:      s.InStream(),
@@ -56,6 +58,7 @@ func New(opts Options) (Plan, error) {
 		blobs:        "OBJ_" + s.BlobsBucket(),
 		dead:         s.DeadStream(),
 		limits:       "KV_" + s.LimitsBucket(),
+		workflows:    s.WorkflowsStream(),
 		api:          s.APIName(),
 		command:      opts.command(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
@@ -187,6 +190,15 @@ func (o Options) deadPerSubject() int64 {
 // to fill up: what is older has no meaning.
 func (o Options) limits() jetstream.StreamConfig {
 	return o.bucket(o.Space.LimitsBucket(), "oneturn: rates of tools, shared by workers", target.MaxRefill+time.Hour)
+}
+
+// workflows holds what workers announce: they renew a record after half of its life. It is small, so that it
+// cannot take the space of the journal.
+func (o Options) workflows() jetstream.StreamConfig {
+	cfg := o.bucket(o.Space.WorkflowsBucket(), "oneturn: workflows that workers have", catalog.TTL)
+	cfg.MaxBytes = workflowsMaxBytes
+	cfg.MaxMsgSize = 2 * catalog.MaxRecord // with its headers
+	return cfg
 }
 
 // consumer has no limit of deliveries: on a work queue a message past it would stay for

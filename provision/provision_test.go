@@ -77,8 +77,8 @@ func TestApplyCreatesEverythingOnceAndThenLeavesItAlone(t *testing.T) {
 			for _, f := range findings(t, js, opts) {
 				require.Equal(t, "missing", f.Have)
 				want := diag.SeverityError
-				if f.Object == "stream KV_ONETURN_LIMITS" {
-					want = diag.SeverityInfo // workers without a rate limit do not need it
+				if f.Object == "stream KV_ONETURN_LIMITS" || f.Object == "stream KV_ONETURN_WORKFLOWS" {
+					want = diag.SeverityInfo // workers without a rate limit need no limits, and gateways alone the list of workflows
 				}
 				require.Equal(t, want, f.Severity, f.Object)
 			}
@@ -93,17 +93,19 @@ func TestApplyCreatesEverythingOnceAndThenLeavesItAlone(t *testing.T) {
 	}
 }
 
-func TestServerProvisionedBeforeThereWereRatesIsSound(t *testing.T) {
+func TestServerProvisionedBeforeABucketWasAddedIsSound(t *testing.T) {
 	t.Parallel()
-	js := server(t)
-	apply(t, js, provision.Options{})
-	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_LIMITS"))
-	found := findings(t, js, provision.Options{})
-	require.Len(t, found, 1)
-	require.Equal(t, diag.SeverityInfo, found[0].Severity)
-	require.Contains(t, found[0].Fix, "turnctl provision adds it")
-	for object, change := range apply(t, js, provision.Options{}) {
-		require.Equal(t, map[bool]provision.Action{true: provision.Created, false: provision.Unchanged}[object == "stream KV_ONETURN_LIMITS"], change.Action, object)
+	for _, added := range []string{"KV_ONETURN_LIMITS", "KV_ONETURN_WORKFLOWS"} {
+		js := server(t)
+		apply(t, js, provision.Options{})
+		require.NoError(t, js.DeleteStream(t.Context(), added))
+		found := findings(t, js, provision.Options{})
+		require.Len(t, found, 1)
+		require.Equal(t, diag.SeverityInfo, found[0].Severity)
+		require.Contains(t, found[0].Fix, "turnctl provision adds it")
+		for object, change := range apply(t, js, provision.Options{}) {
+			require.Equal(t, map[bool]provision.Action{true: provision.Created, false: provision.Unchanged}[object == "stream "+added], change.Action, object)
+		}
 	}
 }
 

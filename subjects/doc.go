@@ -12,12 +12,13 @@
 //	<prefix>.timer.ask.<app>.<chat>.<turn>.<call>.<id>               schedule of a question's end
 //	<prefix>.due.ask.<app>.<chat>.<turn>.<call>.<id>                 that end
 //	$KV.<PREFIX>_LIMITS.<hash>[.<hash>]                              rate of a tool, or of a tool for a tenant
+//	$KV.<PREFIX>_WORKFLOWS.<workflow>.<pool>                         a workflow that workers of a pool have
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
 //	<prefix>.verdict.<app>.<random>                                  verdict on one answer
 //
 // The files: token.go (ids as tokens), key.go (journal keys), call.go (their call tokens), installation_names.go ([Space], all names of one installation: streams, buckets, consumers, inbound
-// and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go,
+// and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go, workflow.go,
 // answer_result_subject.go. inbox.go and reply_check.go have the inboxes of workers and clients, and which reply subjects a
 // worker may publish to.
 package subjects

@@ -110,7 +110,8 @@ func (s *setup) workerPublishes(pool string) []string {
 		"$JS.API.CONSUMER.CREATE."+turns+".>", "$JS.API.CONSUMER.MSG.NEXT."+turns+".*", "$JS.API.CONSUMER.DELETE."+turns+".*",
 	)
 	context, limits := s.Space.ContextBucket(), s.Space.LimitsBucket()
-	list = append(list, "$KV."+context+".>", "$JS.API.STREAM.MSG.GET.KV_"+context, "$KV."+limits+".>", "$JS.API.DIRECT.GET.KV_"+limits+".>")
+	list = append(list, "$KV."+context+".>", "$JS.API.STREAM.MSG.GET.KV_"+context, "$KV."+limits+".>", "$JS.API.DIRECT.GET.KV_"+limits+".>",
+		s.Space.WorkflowSubjects(), "$JS.API.DIRECT.GET."+s.Space.WorkflowsStream())
 	list = append(list,
 		"$O."+s.Space.BlobsBucket()+".>", "$JS.API.DIRECT.GET."+blobs, "$JS.API.DIRECT.GET."+blobs+".>", "$JS.API.STREAM.MSG.GET."+blobs, "$JS.API.STREAM.PURGE."+blobs,
 		"$JS.API.CONSUMER.CREATE."+blobs+".>", "$JS.API.CONSUMER.DELETE."+blobs+".*", "$JS.FC."+blobs+".>",

@@ -28,18 +28,19 @@ type Denials struct {
 
 // Watch begins to remember what the server denies nc, next to any handler of errors that it has, until
 // stop. Only subjects below prefix, our own, count, so that a requester cannot make a denial by asking
-// for an answer elsewhere.
+// for an answer elsewhere. Subjects that begin with one of except do not count: what the owner of the connection
+// can do without.
 //
 // A connection has one handler of errors and several workers may share it, so that stop must
 // not take away what others have put in its place meanwhile: the handler stays, and only
 // passes errors on.
-func (d *Denials) Watch(nc *nats.Conn, prefix string) (stop func()) {
+func (d *Denials) Watch(nc *nats.Conn, prefix string, except ...string) (stop func()) {
 	var watching atomic.Pointer[Denials]
 	watching.Store(d)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		if d := watching.Load(); d != nil {
-			d.note(err, prefix)
+			d.note(err, prefix, except)
 		}
 		if before != nil {
 			before(nc, sub, err)
@@ -76,13 +77,14 @@ func parse(err error) (right, bool) {
 	return right{strings.EqualFold(m[1], "publish"), m[2]}, true
 }
 
-func (d *Denials) note(err error, prefix string) {
+func (d *Denials) note(err error, prefix string, except []string) {
 	r, ok := parse(err)
 	if !ok {
 		return
 	}
-	ours := slices.ContainsFunc([]string{"$JS.", "$KV.", "$O.", "$SRV.", prefix + "."}, func(p string) bool { return strings.HasPrefix(r.subject, p) })
-	if r.publish && !ours {
+	begins := func(prefix string) bool { return strings.HasPrefix(r.subject, prefix) }
+	ours := slices.ContainsFunc([]string{"$JS.", "$KV.", "$O.", "$SRV.", prefix + "."}, begins)
+	if r.publish && !ours || slices.ContainsFunc(except, begins) {
 		return
 	}
 	d.mu.Lock()

@@ -91,6 +91,19 @@ func TestDenialsHaveTheNamesOfTheirSubjectsAndAreForgottenAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return len(recent(&other)) == 4 }, 10*time.Second, time.Millisecond)
 }
 
+func TestDenialOfWhatIsNotNeededIsForgotten(t *testing.T) {
+	t.Parallel()
+	nc := limited(t)
+	var d denied.Denials
+	defer d.Watch(nc, "ours", "$KV.B.", "ours.list")()
+	for _, subject := range []string{"$KV.B.k", "ours.list.x", "ours.needed"} {
+		require.NoError(t, nc.Publish(subject, nil))
+	}
+	require.NoError(t, nc.Flush())
+	require.Eventually(t, func() bool { return len(recent(&d)) > 0 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, []string{"publish to ours.needed"}, recent(&d))
+}
+
 func TestDenialsAreBounded(t *testing.T) {
 	t.Parallel()
 	nc := limited(t)

@@ -15,6 +15,7 @@ type InfoPage struct {
 	refusal
 
 	Created time.Time              `json:"created"`
+	Now     time.Time              `json:"ts"` // by the clock of the server
 	Config  jetstream.StreamConfig `json:"config"`
 	State   jetstream.StreamState  `json:"state"`
 	Total   int                    `json:"total"` // subjects that match the filter, on all pages

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/internal/catalog"
 )
 
 // adopt activates a set of bindings and passes the tools that it names to the toolbox.
@@ -20,6 +21,17 @@ func (w *Worker) adopt(set *bindings.Set) {
 		}
 	}
 	w.tools.Adopt(old, set)
+	w.catalog.Changed()
+}
+
+// workflows are those that the worker announces.
+func (w *Worker) workflows() []catalog.Workflow {
+	set := w.Bindings()
+	list := make([]catalog.Workflow, 0, len(set.Workflows()))
+	for _, name := range set.Workflows() {
+		list = append(list, catalog.Workflow{Name: name, Description: set.Description(name), Agents: len(set.Agents(name))})
+	}
+	return list
 }
 
 // watch follows changes of the workflow folder.

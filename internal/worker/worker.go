@@ -3,8 +3,8 @@
 //
 // worker.go starts the parts and ends them: the handlers of messages (handlers.go), the inbox of turns (deliveries.go, and
 // erase_secret.go for messages with a secret), the inbox of timers and sweeps (timers.go), subscriptions and the request
-// API (subscriptions.go). config.go has the settings and their defaults, manifests.go follows the workflow folder, tools.go
-// and go_tools.go have the tools, tool_metrics.go their metrics.
+// API (subscriptions.go). config.go has the settings and their defaults, manifests.go follows the workflow folder and lists the
+// workflows that are announced to gateways, tools.go and go_tools.go have the tools, tool_metrics.go their metrics.
 //
 // Before the first turn it checks the server (server_ready.go), its bucket of rates (rates_ready.go) and whether a tool can
 // run (tools_ready.go). While it runs it checks whether its streams exist (stream_presence.go), how full the store is
@@ -25,6 +25,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/catalog"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/internal/limits"
@@ -48,6 +49,7 @@ type Worker struct {
 	metrics *metrics.Metrics
 	sweeps  *metrics.Sweep
 	tools   *workerTools
+	catalog *catalog.Announcer
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
 	journal atomic.Pointer[kvstore.Store]
@@ -95,6 +97,7 @@ func New(nc *nats.Conn, c Config) (*Worker, error) {
 	if err := c.Registry.Register(w.tools); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
+	w.catalog = catalog.NewAnnouncer(w.js, w.space, c.Pool, w.workflows, c.Logger)
 	set, err := bindings.Load(context.Background(), w.tools.options())
 	if err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
@@ -118,7 +121,7 @@ func (w *Worker) Name() string { return w.c.Name }
 // too short-lived, and a connection that was closed for good.
 func (w *Worker) Run(ctx context.Context) error {
 	defer w.tools.close()
-	defer w.denied.Watch(w.nc, w.space.Prefix())()
+	defer w.denied.Watch(w.nc, w.space.Prefix(), catalog.Requests(w.space)...)()
 	err := w.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // it was stopped while it checked the server
 		w.c.Logger.Info("worker stopped before it had begun", "name", w.c.Name)
@@ -202,6 +205,7 @@ func (w *Worker) run(ctx context.Context) error {
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.tools.Discover(side) })
 	sides.Go(func() { w.pollQuestions(side, h) })
+	sides.Go(func() { w.catalog.Run(side) })
 	checkStore := w.watchStore()
 	checkStore(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, checkStore) })
