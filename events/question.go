@@ -134,6 +134,9 @@ type ToolCallAck struct {
 	WorkflowName string `json:"workflow_name"`
 	Status       string `json:"status"`            // see AckAccepted
 	UserID       string `json:"user_id,omitempty"` // the user that answered
+	// Dismissed is set if the answer is no more than a dismissal, see [IsDismissal]. Frontends then display the question as
+	// cancelled, and not as answered.
+	Dismissed bool `json:"dismissed,omitempty"`
 }
 
 // Values of `status` in a [ToolCallAck].
@@ -150,6 +153,18 @@ func (e *ToolCall) Ack(status, user string) *ToolCallAck {
 		Agent: e.Agent, ToolName: e.ToolName, ToolCallID: e.ToolCallID, CallID: e.CallID, Corr: e.Corr, WorkflowName: e.WorkflowName,
 		Status: status, UserID: user,
 	}
+}
+
+// IsDismissal reports whether an answer, as JSON, is {"status":"cancelled"} or {"status":"dismissed"} and nothing else: a person has
+// closed the question without an answer.
+func IsDismissal(answer []byte) bool {
+	const longest = 64 // bytes, with white space
+	var members map[string]json.RawMessage
+	if len(answer) > longest || json.Unmarshal(answer, &members) != nil || len(members) != 1 {
+		return false
+	}
+	status := string(members["status"])
+	return status == `"cancelled"` || status == `"dismissed"`
 }
 
 // ToolCallDismiss is the event `chat.tool_call_dismiss`: a tool ends the display of a question or

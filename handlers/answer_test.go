@@ -324,3 +324,23 @@ func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
 	k.MaxTurnLife = 30 * time.Minute
 	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 }
+
+func TestAckStatesThatTheAnswerOnlyDismissesTheQuestion(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		answer    any
+		dismissed bool
+	}{
+		{map[string]any{"status": "cancelled"}, true},
+		{map[string]any{"status": "dismissed"}, true},
+		{map[string]any{"status": "approved"}, false},
+		{map[string]any{"status": "cancelled", "comment": "no"}, false},
+		{"cancelled", false},
+	} {
+		k := newKit(t, toolFunc(nothing))
+		a := k.asker("turn", "")
+		a.ask("1")
+		require.Equal(t, events.AnswerAccepted, k.handled(k.answers(2, a.question("1"), tc.answer)).Code)
+		require.Equal(t, tc.dismissed, a.ack("1").Dismissed, "%v", tc.answer)
+	}
+}

@@ -104,7 +104,9 @@ func (h *Handlers) acks(m *message, known *storedQuestion, user string) func(ide
 			status = events.AckExpired
 		case idempotency.Open, idempotency.Cancelled:
 		}
-		return events.Encode(events.KindToolCallAck, q.Ack(status, by), h.Now())
+		ack := q.Ack(status, by)
+		ack.Dismissed = status == events.AckAccepted && !q.Secret && events.IsDismissal(decided.Data)
+		return events.Encode(events.KindToolCallAck, ack, h.Now())
 	}
 }
 
