@@ -1,0 +1,330 @@
+package screen
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Bounds of what is displayed of one chat.
+const (
+	// maxBytes bounds a snapshot of messages: an AG-UI client accepts events of up to 10 MiB. Of a longer chat the newest
+	// messages are displayed.
+	maxBytes = 6 << 20
+	// maxTurns bounds the turns in the state: a client sends its state back with every run.
+	maxTurns = 100
+)
+
+// Chat is the screen of a chat. Apply its events in the order of the journal. It is not safe for concurrent use.
+type Chat struct {
+	entries []*entry
+	size    int // of the entries
+	byID    map[string]*entry
+	users   map[string]uint64 // sequences of users' messages, also of those that are not displayed
+
+	asking   []*entry // questions that are open
+	turns    []*turn  // the newest, in the order in which they were claimed
+	running  map[string]*turn
+	plans    map[string]*plan
+	context  map[string]json.RawMessage
+	speaker  string // the agent that speaks next
+	waiting  bool   // the newest message of a user has neither a turn nor a reply yet
+	since    time.Time
+	sequence uint64
+}
+
+// entry is a message or a call.
+type entry struct {
+	message *message
+	call    *call
+}
+
+func (e *entry) size() int {
+	if e.message != nil {
+		return e.message.size()
+	}
+	return e.call.size()
+}
+
+// turn is the state of a turn.
+type turn struct {
+	id    string // tool_call_id of its call
+	agent string
+	tool  string
+	phase Phase
+}
+
+// Phase is the phase of a turn.
+type Phase string
+
+// The phases of a turn.
+const (
+	Running  Phase = "running"
+	Awaiting Phase = "awaiting" // it has an open question
+	Done     Phase = "done"
+	Failed   Phase = "error"
+)
+
+// New returns the screen of a chat without events.
+func New() *Chat {
+	return &Chat{byID: map[string]*entry{}, users: map[string]uint64{}, running: map[string]*turn{}, plans: map[string]*plan{}, context: map[string]json.RawMessage{}}
+}
+
+// Empty reports whether there is nothing to display.
+func (c *Chat) Empty() bool { return c.sequence == 0 }
+
+// Sequence is the sequence of the newest event that was applied.
+func (c *Chat) Sequence() uint64 { return c.sequence }
+
+// Busy reports whether a turn runs that waits for no person.
+func (c *Chat) Busy() bool {
+	for _, t := range c.running {
+		if t.phase == Running {
+			return true
+		}
+	}
+	return false
+}
+
+// OpenTurns returns the ids of the calls of the turns that have no response, in the order of their claims.
+func (c *Chat) OpenTurns() []string {
+	var ids []string
+	for _, t := range c.turns {
+		if c.running[t.id] == t {
+			ids = append(ids, t.id)
+		}
+	}
+	return ids
+}
+
+// Waiting reports since when the newest message of a user waits for a turn or a reply.
+func (c *Chat) Waiting() (since time.Time, waiting bool) { return c.since, c.waiting }
+
+// Stored returns the sequence of a user's message, 0 if it is not stored.
+func (c *Chat) Stored(messageID string) uint64 { return c.users[messageID] }
+
+// Forget drops what only a snapshot needs. The chat can be followed on: what is open stays.
+func (c *Chat) Forget() {
+	c.entries = slices.DeleteFunc(c.entries, func(e *entry) bool {
+		drop := e.call == nil || e.call.result != ""
+		if drop {
+			c.size -= e.size()
+			delete(c.byID, e.id())
+		}
+		return drop
+	})
+}
+
+// Apply applies an event with its sequence, 0 for one that is not stored, and returns what has changed. An event that
+// cannot be read changes nothing.
+func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
+	c.sequence = max(c.sequence, sequence)
+	e, err := readEvent(data)
+	if err != nil {
+		return nil, err
+	}
+	switch e.Kind {
+	case events.KindText, events.KindUserMessage:
+		return c.text(sequence, e), nil
+	case events.KindToolCall:
+		return c.called(sequence, e), nil
+	case events.KindToolCallAck:
+		return c.decided(e, ended(e)), nil
+	case events.KindToolCallDismiss:
+		return c.dismissed(e), nil
+	case events.KindToolResponse:
+		return c.responded(e), nil
+	case events.KindPlanStarted:
+		return c.planned(e), nil
+	case events.KindContextUpdate:
+		c.context[e.Variable] = e.Value
+		return []Change{{kind: variableSet, name: e.Variable}}, nil
+	case events.KindHandoff:
+		return c.handedOff(e), nil
+	case events.KindToolProgress:
+		return []Change{{kind: progressed, event: e}}, nil
+	case events.KindStructuredOutput:
+		return []Change{{kind: outputStored, event: e}}, nil
+	}
+	return nil, nil
+}
+
+func (c *Chat) text(sequence uint64, e *event) []Change {
+	if e.Kind == events.KindUserMessage {
+		c.users[e.MessageID] = sequence
+		if len(c.running) == 0 { // else it is an answer, or meant for the agent that works
+			c.waiting, c.since = true, e.at
+		}
+	} else {
+		c.waiting = false
+	}
+	m := messageOf(e)
+	if m == nil || c.byID[m.id] != nil {
+		return nil
+	}
+	c.add(m.id, &entry{message: m})
+	return []Change{{kind: messageAdded, message: m}}
+}
+
+func (c *Chat) called(sequence uint64, e *event) []Change {
+	if c.byID[e.ToolCallID] != nil {
+		return nil
+	}
+	added := callOf(e)
+	added.sequence = sequence
+	c.add(added.id, &entry{call: added})
+	changes := []Change{{kind: callAdded, call: added}}
+	switch {
+	case added.question != nil:
+		c.asking = append(c.asking, c.byID[added.id])
+		changes = append(changes, c.phase(added.turn)...)
+		changes = append(changes, Change{kind: openChanged})
+	case added.of != "": // a surface
+		changes = append(changes, Change{kind: callEnded, call: added})
+	case e.Step != "":
+		changes = append(changes, c.step(added.turn, e.Step, "running")...)
+	default:
+		c.waiting = false
+		changes = append(changes, c.started(&turn{id: added.id, agent: e.Agent, tool: e.ToolName, phase: Running}))
+	}
+	return changes
+}
+
+// started adds a turn. It returns the change of the state: a turn that is no longer displayed is removed.
+func (c *Chat) started(t *turn) Change {
+	c.running[t.id] = t
+	c.turns = append(c.turns, t)
+	change := Change{kind: turnStarted, turn: t}
+	if len(c.turns) > maxTurns {
+		if at := slices.IndexFunc(c.turns, func(t *turn) bool { return c.running[t.id] != t }); at >= 0 {
+			change.name = c.turns[at].id
+			c.turns = slices.Delete(c.turns, at, at+1)
+		}
+	}
+	return change
+}
+
+// decided ends a question.
+func (c *Chat) decided(e *event, result string) []Change {
+	entry := c.byID[e.ToolCallID]
+	if entry == nil || entry.call == nil || !entry.call.open() {
+		return nil
+	}
+	return append(c.end(entry, result, false), c.phase(entry.call.turn)...)
+}
+
+func (c *Chat) dismissed(e *event) []Change {
+	entry := c.byID[e.ToolCallID]
+	if entry == nil || entry.call == nil {
+		return nil
+	}
+	if entry.call.open() {
+		return append(c.end(entry, `{"status":"dismissed"}`, false), c.phase(entry.call.turn)...)
+	}
+	return []Change{{kind: callDismissed, call: entry.call}}
+}
+
+func (c *Chat) responded(e *event) []Change {
+	changes := c.closeQuestions(e)
+	result, failed := resultOf(e)
+	if entry := c.byID[e.ToolCallID]; entry != nil && entry.call != nil && entry.call.result == "" {
+		changes = append(changes, c.end(entry, result, failed)...)
+	}
+	if e.Step != "" {
+		state := "done"
+		if failed {
+			state = "error"
+		}
+		return append(changes, c.step(e.turnID(), e.Step, state)...)
+	}
+	if t := c.running[e.ToolCallID]; t != nil {
+		if t.phase = Done; failed {
+			t.phase = Failed
+		}
+		delete(c.running, t.id)
+		changes = append(changes, Change{kind: phaseChanged, turn: t})
+	}
+	return changes
+}
+
+// closeQuestions ends the questions that are open when their turn or step ends.
+func (c *Chat) closeQuestions(e *event) []Change {
+	var changes []Change
+	for _, entry := range slices.Clone(c.asking) {
+		if q := entry.call; q.of == e.ToolCallID || e.Step == "" && q.turn == e.ToolCallID {
+			changes = append(changes, c.end(entry, `{"status":"closed"}`, true)...)
+		}
+	}
+	return changes
+}
+
+func (c *Chat) handedOff(e *event) []Change {
+	next := ""
+	if e.To != nil {
+		next = *e.To
+	}
+	if next == c.speaker {
+		return nil
+	}
+	c.speaker = next
+	return []Change{{kind: speakerChanged}}
+}
+
+// phase sets the phase of an open turn by its open questions.
+func (c *Chat) phase(id string) []Change {
+	t := c.running[id]
+	if t == nil {
+		return nil
+	}
+	phase := Running
+	for _, q := range c.asking {
+		if q.call.turn == id {
+			phase = Awaiting
+		}
+	}
+	if t.phase == phase {
+		return nil
+	}
+	t.phase = phase
+	return []Change{{kind: phaseChanged, turn: t}}
+}
+
+// end gives a call its result.
+func (c *Chat) end(e *entry, result string, failed bool) []Change {
+	wasOpen := e.call.open()
+	c.size -= e.size()
+	e.call.result, e.call.failed = result, failed
+	c.size += e.size()
+	changes := []Change{{kind: callEnded, call: e.call}}
+	if wasOpen {
+		c.asking = slices.DeleteFunc(c.asking, func(q *entry) bool { return q == e })
+		changes = append(changes, Change{kind: openChanged})
+	}
+	return changes
+}
+
+// add appends an entry, and removes the oldest ones that no longer fit, except calls that are open.
+func (c *Chat) add(id string, e *entry) {
+	c.byID[id] = e
+	c.entries = append(c.entries, e)
+	c.size += e.size()
+	for at := 0; c.size > maxBytes && at < len(c.entries)-1; {
+		old := c.entries[at]
+		if old.call != nil && old.call.result == "" {
+			at++
+			continue
+		}
+		c.size -= old.size()
+		delete(c.byID, old.id())
+		c.entries = slices.Delete(c.entries, at, at+1)
+	}
+}
+
+func (e *entry) id() string {
+	if e.message != nil {
+		return e.message.id
+	}
+	return e.call.id
+}

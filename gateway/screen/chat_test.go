@@ -1,0 +1,329 @@
+package screen_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/screen"
+)
+
+// history is a chat that a test writes.
+type history struct {
+	tb     require.TestingT
+	events [][]byte
+	calls  map[string]*events.ToolCall
+}
+
+func (h *history) add(kind string, e any) {
+	data, err := events.Encode(kind, e, time.Unix(int64(len(h.events)), 0))
+	require.NoError(h.tb, err)
+	h.events = append(h.events, data)
+}
+
+func (h *history) user(id, text string) {
+	h.add(events.KindUserMessage, &events.Text{MessageID: id, ID: id, Agent: "user", Content: text})
+}
+
+func (h *history) text(id, agent, text string, hidden bool) {
+	h.add(events.KindText, &events.Text{MessageID: id, ID: id, Agent: agent, Content: text, UIHidden: hidden, IsVisual: true})
+}
+
+func (h *history) call(id string, change func(*events.ToolCall)) {
+	e := &events.ToolCall{
+		ID: id, Turn: id, ToolCallID: id, CallID: id, Corr: id, AppID: "a", ChatID: "c", Agent: "A", ToolName: "tool", WorkflowName: "W",
+		InteractionType: events.InteractionAutoTool,
+		Payload:         events.ToolCallPayload{ToolArgs: map[string]any{"text": "grüße \"✓\""}, InteractionType: events.InteractionAutoTool, AgentName: "A", WorkflowName: "W"},
+	}
+	if change != nil {
+		change(e)
+	}
+	if h.calls == nil {
+		h.calls = map[string]*events.ToolCall{}
+	}
+	h.calls[e.ToolCallID] = e
+	h.add(events.KindToolCall, e)
+}
+
+// ask is a question of a call. Show is a surface.
+func (h *history) ask(of, id, component, display string) {
+	h.call(of+"/"+id, func(e *events.ToolCall) {
+		e.ComponentType, e.Display, e.DisplayType, e.AwaitingResponse = &component, display, display, true
+		e.InteractionType, e.ToolName = events.InteractionUITool, strings.ToLower(component)
+		e.Payload = events.ToolCallPayload{Shown: map[string]any{"title": "Really?"}}
+		e.Answer = &events.AnswerTo{Subject: "oneturn.in.secret", Schema: map[string]any{"type": "object"}}
+	})
+}
+
+func (h *history) show(of, id, component string) {
+	h.call(of+"/"+id, func(e *events.ToolCall) {
+		e.ComponentType, e.Display, e.DisplayType = &component, events.DisplayInline, events.DisplayInline
+		e.InteractionType, e.ToolName = events.InteractionUISurface, strings.ToLower(component)
+		e.Payload = events.ToolCallPayload{Shown: map[string]any{"item": "lamp"}}
+	})
+}
+
+func (h *history) ack(id, status string, dismissed bool) {
+	ack := h.calls[id].Ack(status, "u")
+	ack.Dismissed = dismissed
+	h.add(events.KindToolCallAck, ack)
+}
+
+func (h *history) respond(id string, ok bool) {
+	r := &events.ToolResponse{
+		ID: id, Turn: id, ToolCallID: id, CallID: id, Corr: id, AppID: "a", ChatID: "c", Agent: "A", ToolName: "tool", WorkflowName: "W",
+		InteractionType: events.InteractionAutoTool, Status: "ok", Success: true, Content: "done", Payload: json.RawMessage(`{"message":"done","status":"success"}`),
+	}
+	if !ok {
+		r.Status, r.Success, r.Code, r.Content = "error", false, events.CodeUserError, "the printer is on fire"
+		r.Payload = json.RawMessage(`{"status":"error","code":"user_error","message":"the printer is on fire"}`)
+	}
+	h.add(events.KindToolResponse, r)
+}
+
+// load applies the events from one on.
+func (h *history) load(c *screen.Chat, from, to int) {
+	for i := from; i < to; i++ {
+		_, err := c.Apply(uint64(i+1), h.events[i]) //nolint:gosec // an index
+		require.NoError(h.tb, err)
+	}
+}
+
+// stream applies events as they come, and gives a client what they change.
+func (h *history) stream(c *screen.Chat, v *screen.View, to *client, from int) {
+	for i := from; i < len(h.events); i++ {
+		changes, err := c.Apply(uint64(i+1), h.events[i]) //nolint:gosec // an index
+		require.NoError(h.tb, err)
+		to.take(v.Render(c, changes)...)
+	}
+	to.take(v.Finish()...)
+}
+
+// random writes a chat: turns that overlap, with questions, surfaces and texts.
+func random(rt *rapid.T) *history {
+	h := &history{tb: rt}
+	var turns, asked []string
+	for i := range rapid.IntRange(0, 40).Draw(rt, "events") {
+		id := fmt.Sprintf("x%d", i)
+		pick := func(of []string) string { return rapid.SampledFrom(of).Draw(rt, "which") }
+		switch kind := rapid.IntRange(0, 9).Draw(rt, "kind"); {
+		case kind == 0:
+			h.user(id, "hello "+id)
+		case kind == 1:
+			h.text(id, "Writer", "text <b>"+id, rapid.Bool().Draw(rt, "hidden"))
+		case kind <= 3:
+			h.call(id, nil)
+			turns = append(turns, id)
+		case kind == 4 && len(turns) > 0:
+			of := pick(turns)
+			h.ask(of, id, pick([]string{"Approval", "Form"}), pick([]string{events.DisplayInline, events.DisplayComposer}))
+			asked = append(asked, of+"/"+id)
+		case kind == 5 && len(turns) > 0:
+			h.show(pick(turns), "s:"+id, "Card")
+		case kind == 6 && len(asked) > 0:
+			q := pick(asked)
+			asked = slices.DeleteFunc(asked, func(a string) bool { return a == q })
+			h.ack(q, pick([]string{events.AckAccepted, events.AckExpired, events.AckCancelled}), rapid.Bool().Draw(rt, "dismissed"))
+		case kind == 7 && len(turns) > 0:
+			turn := pick(turns)
+			turns = slices.DeleteFunc(turns, func(t string) bool { return t == turn })
+			asked = slices.DeleteFunc(asked, func(a string) bool { return strings.HasPrefix(a, turn+"/") })
+			h.respond(turn, rapid.Bool().Draw(rt, "ok"))
+		case kind == 8:
+			h.add(events.KindContextUpdate, &events.ContextUpdate{Variable: pick([]string{"a/b", "done"}), Value: i, Agent: "A"})
+		case kind == 9:
+			next := pick([]string{"Architect", "Writer"})
+			h.add(events.KindHandoff, &events.Handoff{From: "A", To: &next, Reason: "condition"})
+		}
+	}
+	return h
+}
+
+// Whenever a client connects, it sees in the end what a client sees that was there from the beginning.
+func TestSnapshotAndStreamShowTheSameScreen(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		h := random(rt)
+		tools := map[string]bool{"Form": rapid.Bool().Draw(rt, "has the tool Form")}
+		first := newClient(t)
+		h.stream(screen.New(), &screen.View{Tools: tools}, first, 0)
+
+		cut := rapid.IntRange(0, len(h.events)).Draw(rt, "cut")
+		chat, view, second := screen.New(), &screen.View{Tools: tools}, newClient(t)
+		h.load(chat, 0, cut)
+		second.take(view.Snapshot(chat, nil)...)
+		second.take(view.Activities(chat)...)
+		chat.Forget()
+		h.stream(chat, view, second, cut)
+
+		whole, third := screen.New(), newClient(t)
+		h.load(whole, 0, len(h.events))
+		third.take((&screen.View{Tools: tools}).Snapshot(whole, nil)...)
+		require.Equal(rt, third.screen(), second.screen(), "snapshot at %d and stream", cut)
+		if first.state == nil {
+			first.state = third.state // nothing has changed it
+		}
+		require.Equal(rt, third.screen(), first.screen(), "stream alone")
+	})
+}
+
+func TestQuestionIsShownOnceAndInTheLaneOfTheClient(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	h.ask("t", "1", "Approval", events.DisplayInline)
+	h.ask("t", "2", "Composer", events.DisplayComposer)
+	chat := screen.New()
+	h.load(chat, 0, len(h.events))
+
+	plain := &screen.View{}
+	interrupts := plain.Interrupts(chat)
+	require.Len(t, interrupts, 1)
+	require.Equal(t, "int_t/1", interrupts[0].ID)
+	require.Equal(t, "Really?", interrupts[0].Message)
+	require.JSONEq(t, `{"type":"object"}`, string(interrupts[0].ResponseSchema))
+	require.Equal(t, agui.ReasonInputRequired, interrupts[0].Reason, "tool_call would hide the result in CopilotKit")
+
+	with := &screen.View{Tools: map[string]bool{"Approval": true}}
+	require.Empty(t, with.Interrupts(chat))
+	require.Equal(t, []screen.Lane{screen.Frontend, screen.Composer}, lanes(with.Questions(chat)))
+	snapshot, ok := with.Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	require.True(t, ok)
+	require.Len(t, snapshot.Messages, 3)
+	require.Equal(t, "Really?", snapshot.Messages[2].Content.String(), "the composer's question is a text")
+	data, err := snapshot.MarshalJSON()
+	require.NoError(t, err)
+	require.NotContains(t, string(data), "oneturn.in.secret", "the subject for answers stays in the gateway")
+}
+
+func lanes(questions []screen.Question) []screen.Lane {
+	var all []screen.Lane
+	for _, q := range questions {
+		all = append(all, q.Lane)
+	}
+	return all
+}
+
+func TestOwnToolMessageOfAClientStandsForTheResult(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	h.ask("t", "1", "Approval", events.DisplayInline)
+	h.ack("t/1", events.AckAccepted, false)
+	own := agui.ToolMessage("mine", "t/1", `{"status":"approved"}`)
+	view := &screen.View{Tools: map[string]bool{"Approval": true}, Answers: map[string]agui.Message{"t/1": own}}
+	chat := screen.New()
+	h.load(chat, 0, 2)
+	snapshot, ok := view.Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	require.True(t, ok)
+	require.Equal(t, own, snapshot.Messages[2], "without it the client would drop its answer")
+	changes, err := chat.Apply(3, h.events[2])
+	require.NoError(t, err)
+	for _, e := range view.Render(chat, changes) {
+		require.NotEqual(t, agui.TypeToolCallResult, e.Type(), "the client would display two results")
+	}
+}
+
+func TestHiddenTextsAreNotShown(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.text("m1", "A", "NEXT", true)
+	h.add(events.KindText, &events.Text{MessageID: "m2", Agent: "B", Content: "background", IsVisual: false})
+	h.add(events.KindUserMessage, &events.Text{MessageID: "u1", Agent: "user", Content: "seen", IsVisual: false})
+	chat := screen.New()
+	h.load(chat, 0, len(h.events))
+	snapshot, ok := (&screen.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	require.True(t, ok)
+	require.Len(t, snapshot.Messages, 1)
+	require.Equal(t, "u1", snapshot.Messages[0].ID)
+	require.NotZero(t, chat.Stored("u1"))
+}
+
+func TestMessageOfAUserWaitsUntilATurnOrAReply(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	chat := screen.New()
+	waits := func() bool {
+		h.load(chat, int(chat.Sequence()), len(h.events)) //nolint:gosec // small
+		_, waiting := chat.Waiting()
+		return waiting
+	}
+	require.False(t, waits())
+	h.user("u1", "build it")
+	require.True(t, waits())
+	h.call("t", nil)
+	require.False(t, waits(), "a turn has taken it up")
+	h.user("u2", "blue")
+	require.False(t, waits(), "it is for the turn that runs")
+	h.respond("t", true)
+	require.False(t, waits())
+	h.user("u3", "more")
+	require.True(t, waits())
+	h.text("m", "A", "no", true)
+	require.False(t, waits(), "also a hidden text is a reply")
+}
+
+func TestLongChatKeepsItsNewestMessagesAndItsOpenQuestions(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	h.ask("t", "1", "Approval", events.DisplayInline)
+	for i := range 80 {
+		h.text(fmt.Sprint(i), "A", strings.Repeat("x", 100_000), false)
+	}
+	chat := screen.New()
+	h.load(chat, 0, len(h.events))
+	snapshot, ok := (&screen.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	require.True(t, ok)
+	data, err := snapshot.MarshalJSON()
+	require.NoError(t, err)
+	require.Less(t, len(data), agui.MaxEvent)
+	require.Equal(t, "t/1", snapshot.Messages[1].ID)
+	require.Equal(t, "msg_79", snapshot.Messages[len(snapshot.Messages)-1].ID)
+}
+
+func TestStateHasABoundedNumberOfTurns(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	for i := range 300 {
+		h.call(fmt.Sprint("t", i), nil)
+		h.respond(fmt.Sprint("t", i), true)
+	}
+	to, chat := newClient(t), screen.New()
+	h.stream(chat, &screen.View{}, to, 0)
+	require.Len(t, chat.State().Turns, 100)
+	require.Equal(t, tree(t, chat.State()), to.state)
+}
+
+func TestStepsOfAProgramAreShownAsAnActivity(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	h.add(events.KindPlanStarted, &events.PlanStarted{ToolCallID: "t", Turn: "t", Payload: events.PlanPayload{Steps: []events.PlanStep{
+		{Call: "0", ToolName: "find", Needs: []string{}}, {Call: "1", ToolName: "refund", Needs: []string{"0"}},
+	}}})
+	h.call("t#0", func(e *events.ToolCall) { e.Program, e.Step, e.Turn, e.ToolName = "t", "0", "t", "find" })
+	to, chat := newClient(t), screen.New()
+	h.stream(chat, &screen.View{}, to, 0)
+	steps := func() any { return to.acts["plan_t"].(map[string]any)["steps"] } //nolint:errcheck,forcetypeassert // the test fails
+	require.Equal(t, "running", steps().([]any)[0].(map[string]any)["state"])  //nolint:errcheck,forcetypeassert // likewise
+	require.Equal(t, "pending", steps().([]any)[1].(map[string]any)["state"])  //nolint:errcheck,forcetypeassert // likewise
+	require.Equal(t, []string{"t"}, chat.OpenTurns(), "a step is not a turn")
+}
+
+func TestEventThatCannotBeReadChangesNothing(t *testing.T) {
+	t.Parallel()
+	chat := screen.New()
+	for _, data := range []string{`{`, `[]`, `{"data":{"kind":7}}`, `{"type":"chat.unknown","data":{}}`, `{"data":{"kind":"tool_response","tool_call_id":"x"}}`, `{"data":{"kind":"tool_call_ack","tool_call_id":"x"}}`} {
+		changes, _ := chat.Apply(1, []byte(data))
+		require.Empty(t, (&screen.View{}).Render(chat, changes), data)
+	}
+}
