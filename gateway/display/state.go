@@ -1,7 +1,8 @@
-package screen
+package display
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/oneturn/oneturn/agui"
 )
@@ -30,10 +31,7 @@ func (c *Chat) State() State {
 		s.Turns[t.id] = t.state()
 	}
 	if len(c.context) > 0 {
-		s.Context = make(map[string]json.RawMessage, len(c.context))
-		for name, value := range c.context {
-			s.Context[name] = value
-		}
+		s.Context = maps.Clone(c.context)
 	}
 	return s
 }

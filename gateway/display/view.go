@@ -1,13 +1,12 @@
-package screen
+package display
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/oneturn/oneturn/agui"
 )
 
-// Change is what an event has changed on the screen, see [View.Render].
+// Change is what an event has changed, see [View.Render].
 type Change struct {
 	kind    changeKind
 	message *message
@@ -40,7 +39,7 @@ const (
 // progressType is the type of the activity that shows the progress of a call.
 const progressType = "oneturn.tool_progress"
 
-// View is the screen of one stream: what its client has, and what was sent to it. The zero value is the view of a client
+// View is a chat as one stream displays it: what its client has, and what was sent to it. The zero value is the view of a client
 // without tools and messages.
 type View struct {
 	// Tools are the names of the tools that the client offers: a question whose component is one of them is answered by the
@@ -60,7 +59,7 @@ type View struct {
 // Render returns a change as events for the client.
 func (v *View) Render(c *Chat, changes []Change) []agui.Event {
 	var out []agui.Event
-	var patch agui.Patch
+	patch := make(agui.Patch, 0, len(changes))
 	for i := range changes {
 		out = append(out, v.render(&changes[i])...)
 		patch = append(patch, c.patch(&changes[i])...)
@@ -110,18 +109,18 @@ func (v *View) render(change *Change) []agui.Event {
 
 // called is a call in one burst, so that it is never half open.
 func (v *View) called(c *call) []agui.Event {
-	if c.question != nil && v.Lane(c) == Composer {
+	if c.question != nil && v.Mode(c) == ByComposer {
 		return textEvents(c.prompt())
 	}
 	start := &agui.ToolCallStart{ToolCallID: c.id, ToolCallName: c.name}
-	start.Metadata = map[string]any{"_ui": json.RawMessage(c.ui)}
+	start.Metadata = map[string]any{"_ui": c.ui}
 	return []agui.Event{start, &agui.ToolCallArgs{ToolCallID: c.id, Delta: c.args}, &agui.ToolCallEnd{ToolCallID: c.id}}
 }
 
 // ended is the result of a call. The client has the result of a call that it has answered itself, and a prompt has none.
 func (v *View) ended(c *call) []agui.Event {
 	var out []agui.Event
-	if _, own := v.Answers[c.id]; !own && (c.question == nil || v.Lane(c) != Composer) {
+	if _, own := v.Answers[c.id]; !own && (c.question == nil || v.Mode(c) != ByComposer) {
 		result := &agui.ToolCallResult{MessageID: agui.ResultID(c.id), ToolCallID: c.id, Content: agui.Text(c.result)}
 		if c.failed {
 			result.Metadata = map[string]any{"success": false}
@@ -196,7 +195,7 @@ func (v *View) finishStep(name string) []agui.Event {
 
 // Finish ends the steps that are open, which has to be before the end of a run.
 func (v *View) Finish() []agui.Event {
-	var out []agui.Event
+	out := make([]agui.Event, 0, len(v.steps))
 	for _, name := range v.steps {
 		out = append(out, &agui.StepFinished{StepName: name})
 	}

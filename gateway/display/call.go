@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// call is a call on the screen: of the tool of a turn or a step, a question, or a surface.
+// call is a call that is displayed: of the tool of a turn or a step, a question, or a surface.
 type call struct {
 	id       string // tool_call_id
 	name     string // by which a client finds its renderer
@@ -65,7 +65,7 @@ func questionOf(e *event) *question {
 		q.schema, q.expiresAt = e.Answer.Schema, e.Answer.ExpiresAt
 	}
 	var payload map[string]json.RawMessage
-	_ = json.Unmarshal(e.Payload, &payload) //nolint:errchkjson // a payload that is not an object has no text
+	_ = json.Unmarshal(e.Payload, &payload) // a payload that is not an object has no text
 	for _, name := range []string{"prompt", "agent_message", "message", "question", "title", "description"} {
 		var text string
 		if json.Unmarshal(payload[name], &text) == nil && text != "" {
@@ -107,7 +107,7 @@ func resultOf(e *event) (result string, failed bool) {
 	}
 	if len(payload) == 0 || bytes.Equal(payload, []byte("null")) {
 		var text string
-		_ = json.Unmarshal(e.Content, &text) //nolint:errchkjson // "" if there is none
+		_ = json.Unmarshal(e.Content, &text) // "" if there is none
 		return string(events.JSONOf(map[string]any{"status": "success", "message": text})), !e.Success
 	}
 	return string(payload), !e.Success
@@ -115,9 +115,9 @@ func resultOf(e *event) (result string, failed bool) {
 
 func failure(e *event, payload json.RawMessage) string {
 	members := map[string]any{}
-	_ = json.Unmarshal(payload, &members) //nolint:errchkjson // a payload that is not an object has no members
+	_ = json.Unmarshal(payload, &members) // a payload that is not an object has no members
 	var text string
-	_ = json.Unmarshal(e.Content, &text) //nolint:errchkjson // "" if there is none
+	_ = json.Unmarshal(e.Content, &text) // "" if there is none
 	if message, _ := members["message"].(string); message != "" {
 		text = message
 	}

@@ -1,9 +1,10 @@
-package screen_test
+package display_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/gateway/screen"
+	"github.com/oneturn/oneturn/gateway/display"
 )
 
 // history is a chat that a test writes.
@@ -90,17 +91,17 @@ func (h *history) respond(id string, ok bool) {
 }
 
 // load applies the events from one on.
-func (h *history) load(c *screen.Chat, from, to int) {
+func (h *history) load(c *display.Chat, from, to int) {
 	for i := from; i < to; i++ {
-		_, err := c.Apply(uint64(i+1), h.events[i]) //nolint:gosec // an index
+		_, err := c.Apply(uint64(i+1), h.events[i])
 		require.NoError(h.tb, err)
 	}
 }
 
 // stream applies events as they come, and gives a client what they change.
-func (h *history) stream(c *screen.Chat, v *screen.View, to *client, from int) {
+func (h *history) stream(c *display.Chat, v *display.View, to *client, from int) {
 	for i := from; i < len(h.events); i++ {
-		changes, err := c.Apply(uint64(i+1), h.events[i]) //nolint:gosec // an index
+		changes, err := c.Apply(uint64(i+1), h.events[i])
 		require.NoError(h.tb, err)
 		to.take(v.Render(c, changes)...)
 	}
@@ -148,43 +149,43 @@ func random(rt *rapid.T) *history {
 }
 
 // Whenever a client connects, it sees in the end what a client sees that was there from the beginning.
-func TestSnapshotAndStreamShowTheSameScreen(t *testing.T) {
+func TestSnapshotAndStreamDisplayTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		h := random(rt)
 		tools := map[string]bool{"Form": rapid.Bool().Draw(rt, "has the tool Form")}
 		first := newClient(t)
-		h.stream(screen.New(), &screen.View{Tools: tools}, first, 0)
+		h.stream(display.New(), &display.View{Tools: tools}, first, 0)
 
 		cut := rapid.IntRange(0, len(h.events)).Draw(rt, "cut")
-		chat, view, second := screen.New(), &screen.View{Tools: tools}, newClient(t)
+		chat, view, second := display.New(), &display.View{Tools: tools}, newClient(t)
 		h.load(chat, 0, cut)
 		second.take(view.Snapshot(chat, nil)...)
 		second.take(view.Activities(chat)...)
 		chat.Forget()
 		h.stream(chat, view, second, cut)
 
-		whole, third := screen.New(), newClient(t)
+		whole, third := display.New(), newClient(t)
 		h.load(whole, 0, len(h.events))
-		third.take((&screen.View{Tools: tools}).Snapshot(whole, nil)...)
-		require.Equal(rt, third.screen(), second.screen(), "snapshot at %d and stream", cut)
+		third.take((&display.View{Tools: tools}).Snapshot(whole, nil)...)
+		require.Equal(rt, third.displayed(), second.displayed(), "snapshot at %d and stream", cut)
 		if first.state == nil {
 			first.state = third.state // nothing has changed it
 		}
-		require.Equal(rt, third.screen(), first.screen(), "stream alone")
+		require.Equal(rt, third.displayed(), first.displayed(), "stream alone")
 	})
 }
 
-func TestQuestionIsShownOnceAndInTheLaneOfTheClient(t *testing.T) {
+func TestQuestionIsDisplayedOnceAndInTheModeOfTheClient(t *testing.T) {
 	t.Parallel()
 	h := &history{tb: t}
 	h.call("t", nil)
 	h.ask("t", "1", "Approval", events.DisplayInline)
 	h.ask("t", "2", "Composer", events.DisplayComposer)
-	chat := screen.New()
+	chat := display.New()
 	h.load(chat, 0, len(h.events))
 
-	plain := &screen.View{}
+	plain := &display.View{}
 	interrupts := plain.Interrupts(chat)
 	require.Len(t, interrupts, 1)
 	require.Equal(t, "int_t/1", interrupts[0].ID)
@@ -192,9 +193,9 @@ func TestQuestionIsShownOnceAndInTheLaneOfTheClient(t *testing.T) {
 	require.JSONEq(t, `{"type":"object"}`, string(interrupts[0].ResponseSchema))
 	require.Equal(t, agui.ReasonInputRequired, interrupts[0].Reason, "tool_call would hide the result in CopilotKit")
 
-	with := &screen.View{Tools: map[string]bool{"Approval": true}}
+	with := &display.View{Tools: map[string]bool{"Approval": true}}
 	require.Empty(t, with.Interrupts(chat))
-	require.Equal(t, []screen.Lane{screen.Frontend, screen.Composer}, lanes(with.Questions(chat)))
+	require.Equal(t, []display.AnswerMode{display.ByFrontendTool, display.ByComposer}, modes(with.Questions(chat)))
 	snapshot, ok := with.Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
 	require.True(t, ok)
 	require.Len(t, snapshot.Messages, 3)
@@ -204,10 +205,10 @@ func TestQuestionIsShownOnceAndInTheLaneOfTheClient(t *testing.T) {
 	require.NotContains(t, string(data), "oneturn.in.secret", "the subject for answers stays in the gateway")
 }
 
-func lanes(questions []screen.Question) []screen.Lane {
-	var all []screen.Lane
+func modes(questions []display.Question) []display.AnswerMode {
+	var all []display.AnswerMode
 	for _, q := range questions {
-		all = append(all, q.Lane)
+		all = append(all, q.Mode)
 	}
 	return all
 }
@@ -219,8 +220,8 @@ func TestOwnToolMessageOfAClientStandsForTheResult(t *testing.T) {
 	h.ask("t", "1", "Approval", events.DisplayInline)
 	h.ack("t/1", events.AckAccepted, false)
 	own := agui.ToolMessage("mine", "t/1", `{"status":"approved"}`)
-	view := &screen.View{Tools: map[string]bool{"Approval": true}, Answers: map[string]agui.Message{"t/1": own}}
-	chat := screen.New()
+	view := &display.View{Tools: map[string]bool{"Approval": true}, Answers: map[string]agui.Message{"t/1": own}}
+	chat := display.New()
 	h.load(chat, 0, 2)
 	snapshot, ok := view.Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
 	require.True(t, ok)
@@ -238,9 +239,9 @@ func TestHiddenTextsAreNotShown(t *testing.T) {
 	h.text("m1", "A", "NEXT", true)
 	h.add(events.KindText, &events.Text{MessageID: "m2", Agent: "B", Content: "background", IsVisual: false})
 	h.add(events.KindUserMessage, &events.Text{MessageID: "u1", Agent: "user", Content: "seen", IsVisual: false})
-	chat := screen.New()
+	chat := display.New()
 	h.load(chat, 0, len(h.events))
-	snapshot, ok := (&screen.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	snapshot, ok := (&display.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
 	require.True(t, ok)
 	require.Len(t, snapshot.Messages, 1)
 	require.Equal(t, "u1", snapshot.Messages[0].ID)
@@ -250,9 +251,9 @@ func TestHiddenTextsAreNotShown(t *testing.T) {
 func TestMessageOfAUserWaitsUntilATurnOrAReply(t *testing.T) {
 	t.Parallel()
 	h := &history{tb: t}
-	chat := screen.New()
+	chat := display.New()
 	waits := func() bool {
-		h.load(chat, int(chat.Sequence()), len(h.events)) //nolint:gosec // small
+		h.load(chat, int(chat.Sequence()), len(h.events))
 		_, waiting := chat.Waiting()
 		return waiting
 	}
@@ -277,11 +278,11 @@ func TestLongChatKeepsItsNewestMessagesAndItsOpenQuestions(t *testing.T) {
 	h.call("t", nil)
 	h.ask("t", "1", "Approval", events.DisplayInline)
 	for i := range 80 {
-		h.text(fmt.Sprint(i), "A", strings.Repeat("x", 100_000), false)
+		h.text(strconv.Itoa(i), "A", strings.Repeat("x", 100_000), false)
 	}
-	chat := screen.New()
+	chat := display.New()
 	h.load(chat, 0, len(h.events))
-	snapshot, ok := (&screen.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
+	snapshot, ok := (&display.View{}).Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
 	require.True(t, ok)
 	data, err := snapshot.MarshalJSON()
 	require.NoError(t, err)
@@ -297,8 +298,8 @@ func TestStateHasABoundedNumberOfTurns(t *testing.T) {
 		h.call(fmt.Sprint("t", i), nil)
 		h.respond(fmt.Sprint("t", i), true)
 	}
-	to, chat := newClient(t), screen.New()
-	h.stream(chat, &screen.View{}, to, 0)
+	to, chat := newClient(t), display.New()
+	h.stream(chat, &display.View{}, to, 0)
 	require.Len(t, chat.State().Turns, 100)
 	require.Equal(t, tree(t, chat.State()), to.state)
 }
@@ -311,19 +312,19 @@ func TestStepsOfAProgramAreShownAsAnActivity(t *testing.T) {
 		{Call: "0", ToolName: "find", Needs: []string{}}, {Call: "1", ToolName: "refund", Needs: []string{"0"}},
 	}}})
 	h.call("t#0", func(e *events.ToolCall) { e.Program, e.Step, e.Turn, e.ToolName = "t", "0", "t", "find" })
-	to, chat := newClient(t), screen.New()
-	h.stream(chat, &screen.View{}, to, 0)
-	steps := func() any { return to.acts["plan_t"].(map[string]any)["steps"] } //nolint:errcheck,forcetypeassert // the test fails
-	require.Equal(t, "running", steps().([]any)[0].(map[string]any)["state"])  //nolint:errcheck,forcetypeassert // likewise
-	require.Equal(t, "pending", steps().([]any)[1].(map[string]any)["state"])  //nolint:errcheck,forcetypeassert // likewise
+	to, chat := newClient(t), display.New()
+	h.stream(chat, &display.View{}, to, 0)
+	steps := func() any { return to.acts["plan_t"].(map[string]any)["steps"] } //nolint:forcetypeassert // the test fails
+	require.Equal(t, "running", steps().([]any)[0].(map[string]any)["state"])  //nolint:forcetypeassert // the test fails
+	require.Equal(t, "pending", steps().([]any)[1].(map[string]any)["state"])  //nolint:forcetypeassert // the test fails
 	require.Equal(t, []string{"t"}, chat.OpenTurns(), "a step is not a turn")
 }
 
 func TestEventThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
-	chat := screen.New()
+	chat := display.New()
 	for _, data := range []string{`{`, `[]`, `{"data":{"kind":7}}`, `{"type":"chat.unknown","data":{}}`, `{"data":{"kind":"tool_response","tool_call_id":"x"}}`, `{"data":{"kind":"tool_call_ack","tool_call_id":"x"}}`} {
 		changes, _ := chat.Apply(1, []byte(data))
-		require.Empty(t, (&screen.View{}).Render(chat, changes), data)
+		require.Empty(t, (&display.View{}).Render(chat, changes), data)
 	}
 }

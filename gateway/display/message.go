@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"encoding/json"

@@ -1,44 +1,43 @@
-package screen
+package display
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
 )
 
-// Lane is the way in which a client answers a question. There is one for each question and client: clients fail on a
+// AnswerMode is the way in which a client answers a question. There is one for each question and client: clients fail on a
 // question that comes in two.
-type Lane int
+type AnswerMode int
 
-// The lanes.
+// The modes.
 const (
-	// Interrupt: the run ends with an interrupt, and an entry of resume is the answer.
-	Interrupt Lane = iota
-	// Frontend: the client has a tool of that name; its tool message is the answer.
-	Frontend
-	// Composer: the question is a text, and the next message of the user is the answer. An open interrupt would lock the
+	// ByInterrupt: the run ends with an interrupt, and an entry of resume is the answer.
+	ByInterrupt AnswerMode = iota
+	// ByFrontendTool: the client has a tool of that name; its tool message is the answer.
+	ByFrontendTool
+	// ByComposer: the question is a text, and the next message of the user is the answer. An open interrupt would lock the
 	// composer of CopilotKit.
-	Composer
+	ByComposer
 )
 
-// Lane returns the lane of a question for this client.
-func (v *View) Lane(c *call) Lane {
+// Mode returns how this client answers a question.
+func (v *View) Mode(c *call) AnswerMode {
 	switch {
 	case c.question.display == events.DisplayComposer:
-		return Composer
+		return ByComposer
 	case v.Tools[c.name]:
-		return Frontend
+		return ByFrontendTool
 	}
-	return Interrupt
+	return ByInterrupt
 }
 
 // Question is an open question.
 type Question struct {
 	ToolCallID string
 	Sequence   uint64
-	Lane       Lane
+	Mode       AnswerMode
 	Text       bool // the answer is a text, as of request_input
 	User       string
 }
@@ -48,7 +47,7 @@ func (v *View) Questions(c *Chat) []Question {
 	list := make([]Question, 0, len(c.asking))
 	for _, e := range c.asking {
 		q := e.call
-		list = append(list, Question{ToolCallID: q.id, Sequence: q.sequence, Lane: v.Lane(q), Text: q.question.input, User: q.question.user})
+		list = append(list, Question{ToolCallID: q.id, Sequence: q.sequence, Mode: v.Mode(q), Text: q.question.input, User: q.question.user})
 	}
 	return list
 }
@@ -57,7 +56,7 @@ func (v *View) Questions(c *Chat) []Question {
 func (v *View) Interrupts(c *Chat) []agui.Interrupt {
 	var list []agui.Interrupt
 	for _, e := range c.asking {
-		if q := e.call; v.Lane(q) == Interrupt {
+		if q := e.call; v.Mode(q) == ByInterrupt {
 			list = append(list, q.interrupt())
 		}
 	}
@@ -70,7 +69,7 @@ func (c *call) interrupt() agui.Interrupt {
 	q := c.question
 	i := agui.Interrupt{
 		ID: agui.InterruptID(c.id), Reason: agui.ReasonInputRequired, Message: q.message, ToolCallID: c.id,
-		Metadata: map[string]any{"_ui": json.RawMessage(c.ui)},
+		Metadata: map[string]any{"_ui": c.ui},
 	}
 	if len(q.schema) > 0 && q.schema[0] == '{' { // a schema may also be true
 		i.ResponseSchema = q.schema

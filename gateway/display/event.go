@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"encoding/json"
@@ -78,7 +78,7 @@ func readEvent(data []byte) (*event, error) {
 // status is the status as a text, "" for a number.
 func (e *event) status() string {
 	var text string
-	_ = json.Unmarshal(e.Status, &text) //nolint:errchkjson // "" for a number, which run_complete has
+	_ = json.Unmarshal(e.Status, &text) // "" for a number, which run_complete has
 	return text
 }
 

@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ const (
 	maxTurns = 100
 )
 
-// Chat is the screen of a chat. Apply its events in the order of the journal. It is not safe for concurrent use.
+// Chat is what is displayed of a chat. Apply its events in the order of the journal. It is not safe for concurrent use.
 type Chat struct {
 	entries []*entry
 	size    int // of the entries
@@ -67,7 +67,7 @@ const (
 	Failed   Phase = "error"
 )
 
-// New returns the screen of a chat without events.
+// New returns a chat without events.
 func New() *Chat {
 	return &Chat{byID: map[string]*entry{}, users: map[string]uint64{}, running: map[string]*turn{}, plans: map[string]*plan{}, context: map[string]json.RawMessage{}}
 }

@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 // planType is the type of the activity that shows the steps of a program.
 const planType = "oneturn.plan"
 
-// plan is a program on the screen, an activity of its turn.
+// plan is a program as it is displayed, an activity of its turn.
 type plan struct {
 	id    string // tool_call_id of the turn
 	steps []planStep

@@ -1,4 +1,4 @@
-package screen
+package display
 
 import (
 	"encoding/json"
@@ -7,8 +7,8 @@ import (
 	"github.com/oneturn/oneturn/agui"
 )
 
-// Snapshot returns the whole screen for the client: its messages with those of pending that are not in the journal yet,
-// and the state. Nothing of it is streamed again.
+// Snapshot returns all that the client displays: the messages, also pending ones that are not in the journal yet, and the
+// state. Nothing of it is streamed again.
 func (v *View) Snapshot(c *Chat, pending []agui.Message) []agui.Event {
 	messages := make([]agui.Message, 0, 2*len(c.entries)+len(pending))
 	for _, e := range c.entries {
@@ -48,7 +48,7 @@ func (v *View) messagesOf(e *entry) []agui.Message {
 		return []agui.Message{e.message.asText()}
 	}
 	c := e.call
-	if c.question != nil && v.Lane(c) == Composer {
+	if c.question != nil && v.Mode(c) == ByComposer {
 		return []agui.Message{c.prompt()}
 	}
 	tool := agui.Call(c.id, c.name, c.args)

@@ -1,4 +1,4 @@
-package screen_test
+package display_test
 
 import (
 	"encoding/json"
@@ -70,8 +70,8 @@ func (c *client) at(id string) int {
 	return at
 }
 
-// screen is what a person sees.
-func (c *client) screen() string {
+// displayed is what a person sees.
+func (c *client) displayed() string {
 	data, err := json.MarshalIndent(map[string]any{"messages": c.messages, "state": c.state}, "", " ")
 	require.NoError(c.t, err)
 	return string(data)
