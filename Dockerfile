@@ -1,6 +1,7 @@
 # Images of oneturn. Choose one with --target:
 #   worker         the worker with Python for Python tools (the default, the last stage)
 #   worker-static  the worker alone, for Go tools
+#   gateway        the doors for frontends
 #   publisher      the command that publishes turns
 #   turnctl        the operators' command
 
@@ -12,7 +13,7 @@ COPY . .
 ARG TARGETOS TARGETARCH
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=false -ldflags='-s -w' -o /out/bin/ ./cmd/worker ./cmd/publisher ./cmd/turnctl && \
+    go build -trimpath -buildvcs=false -ldflags='-s -w' -o /out/bin/ ./cmd/worker ./cmd/gateway ./cmd/publisher ./cmd/turnctl && \
     mkdir /out/data
 
 # No shell, no package manager: certificates and one binary, as an unprivileged user.
@@ -22,6 +23,10 @@ LABEL org.opencontainers.image.title="oneturn" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 USER 65532:65532
+
+FROM static AS gateway
+COPY --from=build /out/bin/gateway /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/gateway"]
 
 FROM static AS publisher
 COPY --from=build /out/bin/publisher /usr/local/bin/

@@ -8,7 +8,7 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
 BENCHTIME ?= 1s
 FUZZTIME  ?= 10s
 PKG       ?= ./...
-COMMANDS  := worker publisher turnctl
+COMMANDS  := worker gateway publisher turnctl
 LINT      := go tool -modfile=.ci/lint/go.mod golangci-lint
 
 .PHONY: help
@@ -18,7 +18,7 @@ help: ## show this help
 		line = line " " words[i] } print line }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/publisher and bin/turnctl
+build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/gateway, bin/publisher and bin/turnctl
 
 # The go command knows better than make what has to be built again.
 .PHONY: $(COMMANDS:%=bin/%)

@@ -117,7 +117,7 @@ func scalars(n *yaml.Node) ([]string, bool) {
 // file cannot name another one.
 func allKeys() []string {
 	var keys []string
-	for _, cfg := range []any{&Worker{}, &Publisher{}, &Provision{}} {
+	for _, cfg := range []any{&Worker{}, &Gateway{}, &Publisher{}, &Provision{}} {
 		for _, f := range fieldsOf(reflect.ValueOf(cfg).Elem()) {
 			if f.flag != "config" {
 				keys = append(keys, f.key())

@@ -45,7 +45,7 @@ func UnknownVariables(environ []string, cfgs ...any) []UnknownVariable {
 		}
 	}
 	shared := slices.Clone(names)
-	for _, other := range []any{Worker{}, Publisher{}, Turnctl{}, Accounts{}, Provision{}} {
+	for _, other := range []any{Worker{}, Gateway{}, Publisher{}, Turnctl{}, Accounts{}, Provision{}} {
 		shared = append(shared, namesOf(reflect.ValueOf(other))...)
 	}
 	var unknown []UnknownVariable

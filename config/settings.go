@@ -90,6 +90,36 @@ type Publisher struct {
 	Timeout time.Duration `flag:"timeout" default:"90s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included: by default half a minute more than the default of --tool-timeout."`
 }
 
+// Gateway configures cmd/gateway.
+type Gateway struct {
+	NATS
+	Output
+
+	Listen  string   `flag:"listen" default:"127.0.0.1:8090" kind:"address" help:"Public address: WebSockets, requests and event streams of frontends. Put a proxy with TLS before it."`
+	HTTP    string   `flag:"http" default:"127.0.0.1:8089" kind:"address" off:"true" help:"Private address of health checks and metrics; empty or off disables them."`
+	Pool    string   `flag:"pool" default:"default" help:"Pool of the workers that messages of users go to."`
+	Origins []string `flag:"origins" example:"https://app.example" help:"Origins of the pages that may use the gateway from a browser. Without it, pages of its own origin alone."`
+
+	JWKS        string `flag:"jwks" example:"https://issuer.example/jwks.json" help:"URL of the keys that tokens are signed with; needs --issuer and --audience."`
+	Issuer      string `flag:"issuer" example:"https://issuer.example" help:"Claim iss of tokens."`
+	Audience    string `flag:"audience" example:"oneturn" help:"Claim aud of tokens for this gateway."`
+	TenantClaim string `flag:"tenant-claim" default:"app_id" help:"Claim of tokens that names the tenant, or a list of tenants."`
+	Tokens      string `flag:"tokens" example:"tokens.yaml" help:"File with the hashes of static tokens, also in addition to --jwks. It is read again when it changes."`
+	Dev         bool   `flag:"dev" default:"false" help:"Accept requests without a token: tenant and user are those that the request names. Only with a --listen that is loopback."`
+
+	MaxBody           Bytes         `flag:"max-body" default:"1MiB" help:"Size of a body, and of a frame of a WebSocket."`
+	MaxHeader         Bytes         `flag:"max-header" default:"16KiB" help:"Size of the headers of a request."`
+	MaxStreams        int           `flag:"max-streams" default:"10000" min:"0" max:"1000000" help:"WebSockets and event streams that may be open; 0 for no limit."`
+	MaxStreamsPerUser int           `flag:"max-streams-per-user" default:"1000" min:"0" max:"1000000" help:"WebSockets and event streams that a user may have open; 0 for no limit."`
+	Rate              int           `flag:"rate" default:"20" min:"0" max:"1000000" help:"Requests and frames that a user may send in a second; 0 for no limit."`
+	RunRate           int           `flag:"run-rate" default:"5" min:"0" max:"1000000" help:"Runs of AG-UI that a user may start in a second; 0 for no limit."`
+	Burst             int           `flag:"burst" default:"40" min:"1" max:"1000000" help:"Requests, or runs, of a user that may come at the same time."`
+	Settle            time.Duration `flag:"settle" default:"2s" min:"1ms" max:"10m" help:"How long a chat must be quiet until a run of AG-UI ends."`
+	FirstTurn         time.Duration `flag:"first-turn" default:"5m" min:"1ms" max:"24h" help:"How long a run of AG-UI waits for the first turn after the message of a user."`
+	KeepAlive         time.Duration `flag:"keep-alive" default:"15s" min:"100ms" max:"10m" help:"Time between comments in an event stream without events."`
+	Drain             time.Duration `flag:"drain" default:"10s" min:"0s" max:"10m" help:"How long WebSockets and streams may take to end after the first signal."`
+}
+
 // Turnctl configures the commands of cmd/turnctl.
 type Turnctl struct {
 	NATS

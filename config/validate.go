@@ -56,6 +56,8 @@ func validate(cfg any, fields []field, given map[string]string, flagged map[stri
 			}
 		}
 		return problems
+	case *Gateway:
+		return append(c.NATS.validate(), c.validate()...)
 	case *Publisher:
 		return append(c.validate(), checkPools("--pool", c.Pool)...)
 	case *Turnctl:
@@ -140,4 +142,23 @@ func (w *Worker) checkListen() []diag.Finding {
 		"--listen", strconv.Quote(w.Listen)+" is open to the network and has no password",
 		"--listen="+net.JoinHostPort("127.0.0.1", port)+", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
 	)}
+}
+
+// validate checks what decides who may use the gateway.
+func (g *Gateway) validate() []diag.Finding {
+	problems := checkPools("--pool", g.Pool)
+	add := func(wrong bool, setting, message, fix string) {
+		if wrong {
+			problems = append(problems, invalid(setting, message, fix))
+		}
+	}
+	given := g.JWKS != "" || g.Tokens != ""
+	add(!given && !g.Dev, "--jwks", "and --tokens are missing: nothing decides who may use the gateway", "set --jwks with --issuer and --audience, or --tokens, or on this machine alone --dev")
+	add(given && g.Dev, "--dev", "and tokens are mutually exclusive: it accepts requests without a token", "omit --dev")
+	add(g.JWKS != "" && (g.Issuer == "" || g.Audience == ""), "--jwks", "needs --issuer and --audience: tokens for other services must not be valid here", "set both")
+	add(g.JWKS == "" && (g.Issuer != "" || g.Audience != ""), "--issuer", "and --audience need --jwks", "set --jwks to the URL of the keys")
+	const least = 4 << 10
+	add(g.MaxBody < least, "--max-body", fmt.Sprintf("%d bytes are less than 4KiB", int64(g.MaxBody)), "try --max-body=1MiB")
+	add(g.MaxHeader < least, "--max-header", fmt.Sprintf("%d bytes are less than 4KiB", int64(g.MaxHeader)), "try --max-header=16KiB")
+	return problems
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// binaries builds the three commands once and returns the folder that holds them. Without the data of debuggers, linking takes
+// binaries builds the commands once and returns the folder that holds them. Without the data of debuggers, linking takes
 // half the time.
 var binaries = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "oneturn-docs-")
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-ldflags=-s", "-o", dir, "./cmd/worker", "./cmd/publisher", "./cmd/turnctl")
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", dir, "./cmd/worker", "./cmd/gateway", "./cmd/publisher", "./cmd/turnctl")
 	build.Dir, build.Stderr = "..", os.Stderr
 	return dir, build.Run()
 })

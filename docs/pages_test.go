@@ -126,7 +126,7 @@ func TestNoPagePromisesMoreOfAToolThanThePromise(t *testing.T) {
 
 // documentedCommands are the commands with a help text of their flags.
 var documentedCommands = []string{
-	"worker", "worker version", "publisher publish", "publisher message", "publisher answer", "publisher cancel", "publisher example", "publisher version",
+	"worker", "worker version", "gateway", "gateway version", "publisher publish", "publisher message", "publisher answer", "publisher cancel", "publisher example", "publisher version",
 	"turnctl check", "turnctl show", "turnctl retry", "turnctl ls", "turnctl provision", "turnctl doctor", "turnctl version",
 	"turnctl dead ls", "turnctl dead show", "turnctl dead redrive", "turnctl dead drop", "turnctl repair",
 	"turnctl questions ls", "turnctl questions show", "turnctl questions expire", "turnctl questions cancel",
@@ -145,7 +145,7 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 			known[c][m[1]], known[""][m[1]] = true, true
 		}
 	}
-	call := regexp.MustCompile(`^(?:bin/)?(worker|publisher|turnctl)(?: (publish|message|answer|cancel|example|check|show|retry|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|plan (?:check)|handoff (?:explain|eval)|dead (?:ls|show|redrive|drop)|questions (?:ls|show|expire|cancel)))?\b(.*)$`)
+	call := regexp.MustCompile(`^(?:bin/)?(worker|gateway|publisher|turnctl)(?: (publish|message|answer|cancel|example|check|show|retry|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|plan (?:check)|handoff (?:explain|eval)|dead (?:ls|show|redrive|drop)|questions (?:ls|show|expire|cancel)))?\b(.*)$`)
 	for name, text := range pages(t) {
 		var lines []string
 		for _, b := range blocks(t, name) {

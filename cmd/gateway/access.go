@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/gateway/auth"
+)
+
+// access is who may use the gateway, and what has to be closed.
+type access struct {
+	auth.Authenticator
+
+	close func()
+}
+
+// newAccess makes the authenticators that the settings ask for: static tokens are tried first, since they need no issuer.
+func newAccess(cfg *config.Gateway, logger *slog.Logger) (*access, error) {
+	if cfg.Dev {
+		origins, err := auth.NewOrigins(cfg.Origins)
+		if err != nil {
+			return nil, fmt.Errorf("--origins: %w", err)
+		}
+		dev, err := auth.NewDevelopment(cfg.Listen, origins)
+		if err != nil {
+			return nil, fmt.Errorf("--dev: %w", err)
+		}
+		return &access{dev, func() {}}, nil
+	}
+	var chain auth.Chain
+	if cfg.Tokens != "" {
+		tokens, err := auth.OpenTokens(auth.StaticConfig{Path: cfg.Tokens, Log: logger})
+		if err != nil {
+			return nil, fmt.Errorf("--tokens: %w", err)
+		}
+		chain = append(chain, tokens)
+	}
+	stop := func() {}
+	if cfg.JWKS != "" {
+		jwt, err := auth.NewJWT(auth.JWTConfig{JWKS: cfg.JWKS, Issuer: cfg.Issuer, Audience: cfg.Audience, AppClaim: cfg.TenantClaim, Log: logger})
+		if err != nil {
+			return nil, fmt.Errorf("--jwks: %w", err)
+		}
+		chain, stop = append(chain, jwt), jwt.Close
+	}
+	return &access{chain, stop}, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/gateway"
+)
+
+// Everything that can be refused without a server is checked first: who may use the gateway, and the addresses. Then the
+// parts are started in order and stopped in reverse by defer.
+
+// clientName is the name of the connection on the server.
+const clientName = "oneturn-gateway"
+
+// serve runs a gateway until ctx ends or a permanent failure.
+func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) error {
+	logger := cfg.Logger(stderr)
+	access, err := newAccess(cfg, logger)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	defer access.close()
+	private := &privateServer{}
+	if cfg.HTTP != "" {
+		if private.listener, err = listenOn("--http", cfg.HTTP); err != nil {
+			return err
+		}
+	}
+	defer private.close()
+	public := &publicServer{}
+	if public.listener, err = listenOn("--listen", cfg.Listen); err != nil {
+		return err
+	}
+	defer func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		public.shutdown(ended)
+	}()
+	nc, err := config.Connect(cfg.NATS, clientName, logger)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	g, err := gateway.New(ctx, options(cfg, nc, access, logger, registry))
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	private.serve(g, registry, logger)
+	public.serve(g, cfg, logger)
+	if err := newStart(cfg, nc, public, private).write(cfg.Format, stdout); err != nil {
+		return err
+	}
+	select {
+	case err := <-public.failed:
+		return err
+	case <-ctx.Done():
+	}
+	logger.Info("stopping: a second SIGINT or SIGTERM ends the gateway immediately")
+	return drain(g, public, cfg, logger)
+}
+
+// drain ends sockets and streams, and then the server.
+func drain(g *gateway.Gateway, public *publicServer, cfg *config.Gateway, logger *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.Drain)
+	defer cancel()
+	if err := g.Drain(ctx); err != nil {
+		logger.Warn("some streams did not end in time: they are cut", "err", err)
+	}
+	public.shutdown(ctx)
+	return nil
+}
+
+// options converts the settings to the configuration of the library, where zero means the default and a negative number no
+// limit.
+func options(cfg *config.Gateway, nc *nats.Conn, access *access, logger *slog.Logger, registry prometheus.Registerer) gateway.Options {
+	unlimited := func(n int) int {
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	return gateway.Options{
+		NATS: nc, Auth: access, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
+		Settle: cfg.Settle, FirstTurn: cfg.FirstTurn, KeepAlive: cfg.KeepAlive, Logger: logger, Registry: registry,
+		Limits: gateway.Limits{
+			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),
+			Rate: unlimited(cfg.Rate), RunRate: unlimited(cfg.RunRate), Burst: cfg.Burst,
+		},
+	}
+}
+
+// start is what has been started; its fields are the JSON of -o json.
+type start struct {
+	URL    string `json:"url"`
+	NATS   string `json:"nats"`
+	HTTP   string `json:"http,omitempty"`
+	Access string `json:"access"`
+}
+
+func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *privateServer) *start {
+	s := &start{
+		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.url(),
+		Access: "no tokens: every program on this machine may do everything",
+	}
+	switch {
+	case cfg.JWKS != "" && cfg.Tokens != "":
+		s.Access = "tokens of " + cfg.Issuer + ", and static tokens"
+	case cfg.JWKS != "":
+		s.Access = "tokens of " + cfg.Issuer
+	case cfg.Tokens != "":
+		s.Access = "static tokens"
+	}
+	return s
+}
+
+// write writes the start as one JSON object or for people.
+func (s *start) write(format string, w io.Writer) error {
+	if format == "json" {
+		return cli.WriteJSON(w, s, "")
+	}
+	text := fmt.Sprintf("oneturn gateway is ready\n  url        %s\n  nats       %s\n  access     %s\n", s.URL, s.NATS, s.Access)
+	if s.HTTP != "" {
+		text += fmt.Sprintf("  http       %s/healthz, /readyz, /metrics\n", s.HTTP)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

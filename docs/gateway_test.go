@@ -1,0 +1,56 @@
+package docs_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/gateway"
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/oneturntest"
+)
+
+// reader may read the chats of a tenant.
+type reader struct{}
+
+func (reader) Authenticate(context.Context, auth.Request) (*auth.Identity, error) {
+	return &auth.Identity{Apps: []string{"acme"}, User: "ada"}, nil
+}
+
+// TestDoorsOfTheGatewayPageAreThere sends a request to each door of the table, and one with a wrong method.
+func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
+	t.Parallel()
+	server := oneturntest.NewServer(t, oneturntest.Memory)
+	server.Provision()
+	all := &described{}
+	g, err := gateway.New(t.Context(), gateway.Options{NATS: server.Connect(), Auth: reader{}, Registry: all})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	rows := regexp.MustCompile("(?m)^\\| `(GET|POST)` \\| `([^`]+)` \\|").FindAllStringSubmatch(pages(t)["gateway.md"], -1)
+	require.GreaterOrEqual(t, len(rows), 6)
+	call := func(method, path string) *http.Response {
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest(method, path, http.NoBody))
+		return w.Result()
+	}
+	for _, row := range rows {
+		path := regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(strings.ReplaceAll(row[2], "{app}", "acme"), "x")
+		got := call(row[1], path)
+		body, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.NotContains(t, string(body), "there is no such path", path)
+		require.NotEqual(t, http.StatusMethodNotAllowed, got.StatusCode, path)
+		got = call(http.MethodDelete, path)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, http.StatusMethodNotAllowed, got.StatusCode, path)
+		require.Equal(t, row[1], got.Header.Get("Allow"), path)
+	}
+	require.ElementsMatch(t, all.names, itemsOf(t, "gateway.md", "Metrics, by door and code, never by chat or user:"), "the metrics of the page are those of the code")
+}

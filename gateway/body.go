@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+)
+
+// bodyIdle is how long a client may send nothing while its body is read.
+const bodyIdle = 10 * time.Second
+
+// readBody reads the JSON body of a request. What is too large is refused by its length, before it is read.
+func (g *Gateway) readBody(c *call) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != "application/json" || c.r.Header.Get("Content-Encoding") != "" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body has another type: send JSON with Content-Type: application/json, not compressed")
+	}
+	most := g.o.Limits.Body
+	tooLarge := refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body is larger than %d bytes: store the data elsewhere and send a reference", most))
+	if c.r.ContentLength > most {
+		return nil, tooLarge
+	}
+	control := http.NewResponseController(c.w)
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // a writer without deadlines has none to remove
+	body, err := io.ReadAll(io.LimitReader(&patient{c.r.Body, control}, most+1))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refuse(http.StatusRequestTimeout, "timeout", "the body did not arrive: send it without pauses")
+	case err != nil:
+		return nil, &refusedError{status: http.StatusBadRequest, code: codeBadJSON, message: "the body cannot be read to its end: send it again", err: err}
+	case int64(len(body)) > most:
+		return nil, tooLarge
+	}
+	return body, nil
+}
+
+// patient gives each read of a body a time limit.
+type patient struct {
+	body    io.Reader
+	control *http.ResponseController
+}
+
+// Read implements [io.Reader].
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(bodyIdle)) // a writer without deadlines reads without
+	return p.body.Read(b)                                   //nolint:wrapcheck // it stands in for the body
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Cancel requests: for a turn, or for the turn of a call, a step or a question.
+
+// cancelRequest names a turn of a chat.
+type cancelRequest struct{ run, turn, toolCallID, reason string }
+
+// readCancel reads a request that names a turn or a tool_call_id.
+func readCancel(data map[string]any) (cancelRequest, error) {
+	r := cancelRequest{
+		run: textAt(data, "run_id"), turn: textAt(data, "turn", "turn_idempotency_key"), toolCallID: textAt(data, "tool_call_id", "call_id", "corr"),
+		reason: textAt(data, "reason"),
+	}
+	if r.turn == "" && r.toolCallID == "" {
+		return r, noSuchField("turn or tool_call_id")
+	}
+	return r, nil
+}
+
+// cancel is POST /api/chats/{app}/{chat}/cancel.
+func (g *Gateway) cancel(c *call) error {
+	body, err := g.readBody(c)
+	if err != nil {
+		return err
+	}
+	m, err := events.Parse(body)
+	if err != nil {
+		return refusalOfBody(err)
+	}
+	request, err := readCancel(m.Data)
+	if err != nil {
+		return err
+	}
+	if err := g.requestCancel(c.r.Context(), c.id, c.target, request); err != nil {
+		return err
+	}
+	writeJSON(c.w, http.StatusAccepted, struct {
+		Status     int    `json:"status"`
+		Code       string `json:"code"`
+		Message    string `json:"message"`
+		Turn       string `json:"turn,omitempty"`
+		ToolCallID string `json:"tool_call_id,omitempty"`
+	}{http.StatusAccepted, "published", "the cancel request is stored: the turn ends with chat.tool_response", request.turn, request.toolCallID})
+	return nil
+}
+
+// requestCancel publishes a cancel request of a user for a turn that was claimed. A turn that has ended keeps its end.
+func (g *Gateway) requestCancel(ctx context.Context, id *auth.Identity, t auth.Target, r cancelRequest) error {
+	if err := g.mayUseChat(ctx, id, t); err != nil {
+		return err
+	}
+	claim, err := g.claimOf(ctx, t, r)
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return refuse(http.StatusNotFound, codeUnknown, "there is no such turn in this chat: if it was published just now, try again; if it has a run_id, name that too")
+	}
+	if err != nil {
+		return err
+	}
+	called, err := events.ReadCall(claim.Data)
+	if err != nil {
+		return unavailable(err)
+	}
+	t.Workflow = called.WorkflowName
+	if _, err := id.Resolve(t); err != nil {
+		return err
+	}
+	client, err := oneturn.NewClient(g.o.NATS, oneturn.ClientOptions{Prefix: g.o.Prefix, Pool: cmp.Or(claim.Meta.Pool, subjects.DefaultPool)})
+	if err != nil {
+		return err
+	}
+	cancel := &oneturn.Cancel{
+		TurnID: oneturn.TurnID{App: t.App, Chat: t.Chat, Run: called.RunID}, Workflow: called.WorkflowName, Reason: r.reason, UserID: t.User, ToolCallID: r.toolCallID,
+	}
+	if r.toolCallID == "" {
+		cancel.Turn = called.Turn
+	}
+	_, err = client.Cancel(ctx, cancel)
+	if errors.Is(err, events.ErrBadArgs) {
+		return refusalOfBody(err)
+	}
+	return err
+}
+
+// claimOf finds the claim of the turn that is meant.
+func (g *Gateway) claimOf(ctx context.Context, t auth.Target, r cancelRequest) (idempotency.Record, error) {
+	if r.turn != "" {
+		claim, err := g.journal(ctx).store.Last(ctx, subjects.TurnKey(t.App, t.Chat, r.run, r.turn).Public(events.RecordCall))
+		if !errors.Is(err, idempotency.ErrNotFound) || r.toolCallID == "" {
+			return claim, err
+		}
+	}
+	names := g.journal(ctx).reader.Names(subjects.Token(t.App))
+	for _, callID := range query.CallsIn(r.toolCallID) {
+		found, err := names.Locate(ctx, query.RefTo(events.TurnID{App: t.App, Chat: t.Chat, Run: r.run}, callID, ""), query.Claims)
+		if err != nil {
+			return idempotency.Record{}, err
+		}
+		if len(found) > 0 {
+			return g.journal(ctx).store.Last(ctx, found[0].Name())
+		}
+	}
+	return idempotency.Record{}, idempotency.ErrNotFound
+}

@@ -1,0 +1,17 @@
+// Package gateway serves the chats of oneturn to frontends: WebSockets, plain requests and event streams. [New] returns an
+// [http.Handler]; cmd/gateway is a server around it, and a Go program may mount it into its own. docs/gateway.md describes
+// the doors.
+//
+// A gateway holds no state of chats. It reads the journal and follows its end (internal/feed), publishes what users send,
+// and returns the verdicts of workers. So every replica answers every request, also while no worker runs.
+//
+// In reading order:
+//
+//   - gateway.go: [Options], [Gateway], how it starts, drains and ends. metrics.go: what it counts.
+//   - routes.go: the table of doors, and the way of a request to its door. reply.go: replies and refusals. body.go: reads bodies.
+//   - owner.go: whose a chat is. frame.go: events as frontends get them.
+//   - Doors for requests: events.go (pages, and a stream that stream.go writes), waits.go (open questions), respond.go (answers),
+//     cancel.go, messages.go (texts of users), blobs.go (large payloads).
+//   - The door for WebSockets: socket.go (handshake and close codes), socket_events.go (what it sends), socket_frames.go (what it
+//     receives).
+package gateway

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/feed"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// The stored events of a chat: pages, or a stream that continues live.
+
+// Events in a page.
+const (
+	defaultPage = 100
+	largestPage = 1_000
+)
+
+// page is a page of frames. Next is the cursor of the next page, 0 after the last one.
+type page struct {
+	Status  int               `json:"status"`
+	Code    string            `json:"code"`
+	Message string            `json:"message"`
+	Events  []json.RawMessage `json:"events"`
+	Next    uint64            `json:"next,omitempty"`
+}
+
+// events is GET /api/chats/{app}/{chat}/events.
+func (g *Gateway) events(c *call) error {
+	after, err := cursorOf(c.r)
+	if err != nil {
+		return err
+	}
+	if acceptsStream(c.r) {
+		return g.eventStream(c, after)
+	}
+	limit := defaultPage
+	if text := c.r.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+			return refuse(http.StatusBadRequest, "bad_limit", "limit is not a number from 1 to 1000")
+		}
+	}
+	if err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
+		return err
+	}
+	found, err := g.page(c.r.Context(), c.target, after, min(limit, largestPage))
+	if err != nil {
+		return err
+	}
+	writeJSON(c.w, http.StatusOK, found)
+	return nil
+}
+
+// page reads a page of frames.
+func (g *Gateway) page(ctx context.Context, t auth.Target, after uint64, limit int) (*page, error) {
+	history, err := g.journal(ctx).reader.History(ctx, subjects.Token(t.App), t.Chat, after, math.MaxUint64, limit)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Status: http.StatusOK, Code: codeOK, Message: "the stored events of the chat", Events: []json.RawMessage{}}
+	for i := range history.Records {
+		rec := &history.Records[i]
+		name, ok := subjects.ParseKey(rec.Key)
+		if !ok || rec.Damaged() {
+			continue
+		}
+		frame, err := frameOf(rec.Data, name, rec.Seq, false)
+		if err != nil {
+			return nil, err
+		}
+		if frame != nil {
+			p.Events = append(p.Events, frame)
+		}
+	}
+	if history.Through != math.MaxUint64 {
+		p.Next = history.Through
+	}
+	return p, nil
+}
+
+// cursorOf returns the sequence after which a client wants events: the header that browsers send after a cut wins.
+func cursorOf(r *http.Request) (uint64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, "bad_cursor", "the cursor is not a sequence: send as after or Last-Event-ID the sequence of the last event, or 0")
+	}
+	return after, nil
+}
+
+func acceptsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+}
+
+// eventStream sends the stored events of a chat after a cursor, and new ones as they are stored.
+func (g *Gateway) eventStream(c *call, after uint64) error {
+	owner, err := g.ownerFor(c.r.Context(), c.id, c.target)
+	if err != nil {
+		return err
+	}
+	leave, err := g.enterStream(c.door, c.target)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	stream, err := newEventStream(c.w)
+	if err != nil {
+		return nil // the client is gone
+	}
+	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
+	defer cancel()
+	watched := &watch{g: g, id: c.id, target: c.target, known: owner != ""}
+	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after)
+	defer follower.Close()
+	for {
+		item, err := nextWithin(ctx, follower, g.o.KeepAlive)
+		switch {
+		case errors.Is(err, errQuiet):
+			err = stream.keepAlive()
+		case err != nil:
+		case item.Event != nil:
+			err = g.sendEvent(ctx, stream, watched, item.Event)
+		case item.Boundary != nil && item.Boundary.Reset:
+			err = stream.event("reset", 0, []byte(`{"reset":true}`))
+		}
+		if err != nil {
+			return nil // the client connects again, with its cursor
+		}
+	}
+}
+
+func (g *Gateway) sendEvent(ctx context.Context, stream *eventStream, watched *watch, e *feed.Event) error {
+	if e.Sequence == 0 {
+		return nil // it is not stored
+	}
+	if err := watched.allow(ctx, e); err != nil {
+		return err
+	}
+	frame, err := frameOf(e.JSON, e.Name, e.Sequence, e.Replay)
+	if frame == nil || err != nil {
+		return err
+	}
+	g.metrics.frames.WithLabelValues("events", "out").Inc()
+	return stream.event("", e.Sequence, frame)
+}
+
+// errQuiet means that a chat had no event for a while.
+var errQuiet = errors.New("no event")
+
+// nextWithin is the next item of a follower, or errQuiet.
+func nextWithin(ctx context.Context, follower *feed.Follower, wait time.Duration) (feed.Item, error) {
+	within, cancel := context.WithTimeoutCause(ctx, wait, errQuiet)
+	defer cancel()
+	item, err := follower.Next(within)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		return feed.Item{}, errQuiet
+	}
+	return item, err
+}
+
+// What ends a stream besides its client.
+var (
+	errExpired = errors.New("the token has expired")
+	errRevoked = errors.New("the token was revoked")
+)
+
+// lifeOf returns a context that ends with the token of a stream, with the drain of the gateway, or with its parent.
+func (g *Gateway) lifeOf(parent context.Context, id *auth.Identity) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(parent)
+	done := make(chan struct{})
+	var expiry <-chan time.Time
+	stop := func() bool { return false }
+	if !id.Expires.IsZero() {
+		timer := time.NewTimer(time.Until(id.Expires))
+		expiry, stop = timer.C, timer.Stop
+	}
+	go func() {
+		defer close(done)
+		defer stop()
+		select {
+		case <-expiry:
+			end(errExpired)
+		case <-id.Revoked():
+			end(errRevoked)
+		case <-g.stopping:
+			end(errDraining)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil); <-done }
+}
+
+// watch keeps a user from following a chat that turns out to belong to another one: a chat without turns has no owner
+// yet.
+type watch struct {
+	g      *Gateway
+	id     *auth.Identity
+	target auth.Target
+	known  bool // the owner was checked
+}
+
+// allow checks the owner again when an event may have given the chat one.
+func (w *watch) allow(ctx context.Context, e *feed.Event) error {
+	if w.known || e.Name.Kind != events.RecordCall && e.Name.Kind != events.RecordText {
+		return nil
+	}
+	owner, err := w.g.ownerFor(ctx, w.id, w.target)
+	w.known = owner != ""
+	return err
+}

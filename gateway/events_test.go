@@ -1,0 +1,141 @@
+package gateway_test
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/gateway"
+)
+
+func limited(o *gateway.Options) { o.Limits = gateway.Limits{Rate: 1, Burst: 2} }
+
+// pageOf is a page of events.
+type pageOf struct {
+	Events []frame
+	Next   uint64
+}
+
+func TestPagesOfAChatHaveEachEventOnceInOrder(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 30}))
+	var all []frame
+	for after, pages := uint64(0), 0; ; pages++ {
+		var page pageOf
+		g.get("ada", "/api/chats/app/c/events?limit=7&after="+strconv.FormatUint(after, 10)).into(&page)
+		require.LessOrEqual(t, len(page.Events), 7)
+		all = append(all, page.Events...)
+		if after = page.Next; after == 0 {
+			require.Greater(t, pages, 3)
+			break
+		}
+	}
+	require.Len(t, all, 32)
+	for i := 1; i < len(all); i++ {
+		require.Greater(t, all[i].Sequence, all[i-1].Sequence)
+	}
+	require.Equal(t, "chat.tool_response", all[31].Type)
+	require.Equal(t, "bad_cursor", g.get("ada", "/api/chats/app/c/events?after=x").code())
+	require.Equal(t, "bad_limit", g.get("ada", "/api/chats/app/c/events?limit=0").code())
+}
+
+func TestStreamContinuesAfterTheLastEventID(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t1", "ada", "Pieces", "Pieces", map[string]any{"count": 3}))
+	var page pageOf
+	g.get("ada", "/api/chats/app/c/events").into(&page)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.http.URL+"/api/chats/app/c/events", nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Authorization", "Bearer ada")
+	r.Header.Set("Last-Event-ID", strconv.FormatUint(page.Events[1].Sequence, 10))
+	got, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	require.Equal(t, "text/event-stream", got.Header.Get("Content-Type"))
+	require.Equal(t, "no", got.Header.Get("X-Accel-Buffering"))
+	g.turn("c", "t2", "ada", "Pieces", "Pieces", map[string]any{"count": 1})
+	var sequences []uint64
+	lines := bufio.NewScanner(got.Body)
+	for last := ""; last != "t2" && lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			n, err := strconv.ParseUint(id, 10, 64)
+			require.NoError(t, err)
+			sequences = append(sequences, n)
+		}
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var f frame
+			require.NoError(t, json.Unmarshal([]byte(data), &f))
+			require.Equal(t, sequences[len(sequences)-1], f.Sequence)
+			if f.Type == "chat.tool_response" {
+				last = f.Data["turn"].(string)
+			}
+		}
+	}
+	require.Len(t, sequences, 3+3, "the rest of the first turn, and the second")
+	require.IsIncreasing(t, sequences)
+	require.Greater(t, sequences[0], page.Events[1].Sequence)
+}
+
+func TestOpenQuestionsHaveSchemaAndPayloadAndNoSubject(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	question := g.ask("c", "t", "ada")
+	r := g.get("ada", "/api/chats/app/c/waits")
+	var found struct{ Waits []map[string]any }
+	r.into(&found)
+	require.Len(t, found.Waits, 1)
+	require.Equal(t, question, found.Waits[0]["tool_call_id"])
+	require.NotEmpty(t, found.Waits[0]["schema"])
+	require.Equal(t, "t", found.Waits[0]["payload"].(map[string]any)["item"])
+	require.NotContains(t, string(r.body), "oneturn.in")
+	require.NotContains(t, string(g.get("ada", "/api/chats/app/c/events").body), "oneturn.in")
+}
+
+func TestChatOfAUserIsClosedToOthersAndOneWithoutAUserIsOpenToItsTenant(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("owned", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
+	g.await(g.turn("open", "t", "", "Pieces", "Pieces", map[string]any{"count": 1}))
+	for _, door := range []string{"events", "waits"} {
+		path := "/api/chats/app/owned/" + door
+		require.Equal(t, http.StatusOK, g.get("ada", path).status)
+		require.Equal(t, http.StatusOK, g.get("service", path).status)
+		require.Equal(t, "forbidden", g.get("bob", path).code())
+		require.Equal(t, "forbidden", g.get("eve", path).code())
+		require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/open/"+door).status)
+		require.Equal(t, "forbidden", g.get("eve", "/api/chats/app/open/"+door).code())
+	}
+}
+
+func TestLargePayloadIsAnAttachmentForThoseThatMaySeeTheChat(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t", "ada", "Printer", "Order", map[string]any{"item": "book"}))
+	var page pageOf
+	g.get("ada", "/api/chats/app/c/events").into(&page)
+	blob := page.Events[len(page.Events)-1].Data["payload"].(map[string]any)
+	name := url.PathEscape(blob["$blob"].(string))
+	r := g.get("ada", "/api/chats/app/c/blobs/"+name)
+	require.Equal(t, http.StatusOK, r.status)
+	require.Contains(t, r.header.Get("Content-Disposition"), "attachment")
+	require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
+	sum := sha256.Sum256(r.body)
+	require.Equal(t, blob["sha256"], hex.EncodeToString(sum[:]))
+	require.InDelta(t, blob["size"], len(r.body), 0)
+
+	require.Equal(t, "forbidden", g.get("bob", "/api/chats/app/c/blobs/"+name).code())
+	require.Equal(t, "not_found", g.get("ada", "/api/chats/app/d/blobs/"+name).code(), "of another chat")
+	require.Equal(t, "not_found", g.get("ada", "/api/chats/app/c/blobs/"+name+"0").code(), "a name that no event holds")
+	require.Equal(t, "not_found", g.get("ada", "/api/chats/app/c/blobs/x").code())
+}

@@ -1,0 +1,220 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Options configure a [Gateway].
+type Options struct {
+	NATS   *nats.Conn         // required
+	Auth   auth.Authenticator // required: whose a request is
+	Prefix string             // of all names on NATS; "oneturn" if empty
+	Pool   string             // of the workers that messages of users go to; "default" if empty
+
+	// Origins are the pages that may use the gateway from a browser; without any, pages of the gateway's own origin alone.
+	Origins []string
+	Limits  Limits
+
+	// Settle is how long a chat must be quiet until a run of AG-UI ends. Defaults to 2 s.
+	Settle time.Duration
+	// FirstTurn is how long a run of AG-UI waits for the first turn after the message of a user. Defaults to 5 min.
+	FirstTurn time.Duration
+	// KeepAlive is the time between comments in a stream without events. Defaults to 15 s.
+	KeepAlive time.Duration
+
+	Logger   *slog.Logger          // slog.Default() if nil
+	Registry prometheus.Registerer // nil for no metrics
+}
+
+// Limits bound what clients may use. Zero is the default, a negative number is no limit.
+type Limits struct {
+	Body           int64 // bytes of a body, and of a frame of a WebSocket. Defaults to 1 MiB; there is always a limit
+	Streams        int   // open WebSockets and event streams. Defaults to 10,000
+	StreamsPerUser int   // Defaults to 1,000
+	Rate           int   // requests and frames a user may send in a second. Defaults to 20
+	RunRate        int   // runs of AG-UI a user may start in a second. Defaults to 5
+	Burst          int   // how many of either may come at the same time. Defaults to 40
+}
+
+func (l Limits) withDefaults() Limits {
+	const body, streams, streamsPerUser, rate, runRate, burst = 1 << 20, 10_000, 1_000, 20, 5, 40
+	if l.Body <= 0 {
+		l.Body = body
+	}
+	return Limits{
+		Body: l.Body, Streams: cmp.Or(l.Streams, streams), StreamsPerUser: cmp.Or(l.StreamsPerUser, streamsPerUser),
+		Rate: cmp.Or(l.Rate, rate), RunRate: cmp.Or(l.RunRate, runRate), Burst: cmp.Or(l.Burst, burst),
+	}
+}
+
+func (o Options) withDefaults() Options {
+	o.Prefix, o.Pool = cmp.Or(o.Prefix, subjects.DefaultPrefix), cmp.Or(o.Pool, subjects.DefaultPool)
+	o.Settle, o.FirstTurn, o.KeepAlive = cmp.Or(o.Settle, 2*time.Second), cmp.Or(o.FirstTurn, 5*time.Minute), cmp.Or(o.KeepAlive, 15*time.Second)
+	o.Limits = o.Limits.withDefaults()
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	return o
+}
+
+// Gateway is an [http.Handler] with the doors for frontends. It holds no state of chats: any replica answers any request.
+type Gateway struct {
+	o       Options
+	js      jetstream.JetStream
+	space   subjects.Space
+	handler http.Handler
+	table   []route
+	metrics *metrics
+	origins *auth.Origins
+	rates   *auth.Rates
+	places  *auth.Places
+	lines   throttle.Lines
+
+	current   atomic.Pointer[journal]
+	reopening sync.Mutex
+	closing   sync.Once
+
+	mu       sync.Mutex
+	stopping chan struct{} // closed by Drain
+	stopped  bool
+	streams  sync.WaitGroup // open sockets and streams; grows only until stopped
+}
+
+// New returns a gateway on a connection. The streams and buckets must exist. Close ends it.
+func New(ctx context.Context, o Options) (*Gateway, error) {
+	switch {
+	case o.NATS == nil:
+		return nil, errors.New("gateway: no NATS connection: set Options.NATS")
+	case o.Auth == nil:
+		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
+	}
+	g := &Gateway{o: o.withDefaults(), stopping: make(chan struct{})}
+	g.table = g.routes()
+	if err := subjects.CheckPool(g.o.Pool); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	var err error
+	if g.space, err = subjects.New(g.o.Prefix); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	if g.js, err = jetstream.New(o.NATS); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.guard(); err != nil {
+		return nil, err
+	}
+	j, err := g.openJournal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.current.Store(j)
+	return g, nil
+}
+
+// guard makes what admits requests: origins, rates, places and the metrics that count them.
+func (g *Gateway) guard() error {
+	var err error
+	if g.origins, err = auth.NewOrigins(g.o.Origins); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	l := g.o.Limits
+	g.rates = auth.NewRates(auth.RateConfig{Requests: float64(max(l.Rate, 0)), Runs: float64(max(l.RunRate, 0)), Burst: max(l.Burst, 0)})
+	g.places = auth.NewPlaces(max(l.Streams, 0), max(l.StreamsPerUser, 0))
+	if g.metrics, err = newMetrics(g.o.Registry); err != nil {
+		return fmt.Errorf("gateway: metrics: %w", err)
+	}
+	g.handler = g.origins.CORS(http.HandlerFunc(g.answer))
+	return nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
+
+// errDraining is why a gateway that stops is not ready.
+var errDraining = errors.New("the gateway is stopping")
+
+// Ready reports why the gateway cannot serve now, nil if it can.
+func (g *Gateway) Ready() error {
+	select {
+	case <-g.stopping:
+		return errDraining
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reopenTime)
+	defer cancel()
+	return g.journal(ctx).feeds.Ready()
+}
+
+// Drain ends the gateway gently: it takes no new streams, closes the open ones, and waits for them until ctx ends.
+// Plain requests are still answered.
+func (g *Gateway) Drain(ctx context.Context) error {
+	g.mu.Lock()
+	if !g.stopped {
+		g.stopped = true
+		close(g.stopping)
+	}
+	g.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { // ends with the last stream: Close ends those that do not end by themselves
+		defer close(ended)
+		g.streams.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("gateway: drain: %w", context.Cause(ctx))
+	}
+}
+
+// Close ends all streams and the subscriptions of the gateway. The connection stays open.
+func (g *Gateway) Close() { g.closing.Do(g.close) }
+
+func (g *Gateway) close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = g.Drain(ctx)   // the streams are waited for below
+	g.reopening.Lock() // for ever: nothing opens the journal again
+	g.current.Load().feeds.Close()
+	g.streams.Wait()
+}
+
+// enterStream admits a socket or stream of a user. Leave ends it.
+func (g *Gateway) enterStream(door string, t auth.Target) (leave func(), err error) {
+	release, err := g.places.Take(t.App, t.User)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		release()
+		return nil, draining()
+	}
+	g.streams.Add(1)
+	g.metrics.open.WithLabelValues(door).Inc()
+	return func() {
+		g.metrics.open.WithLabelValues(door).Dec()
+		release()
+		g.streams.Done()
+	}, nil
+}

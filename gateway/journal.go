@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/feed"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/recent"
+	"github.com/oneturn/oneturn/internal/searchbudget"
+)
+
+// journal is the journal as the gateway reads it. One that was deleted and created again is another journal: nothing that
+// was remembered of the old one holds for it.
+type journal struct {
+	store  *kvstore.Store
+	reader *query.Reader
+	feeds  *feed.Feeds
+	owned  *recent.Set[ownedChat] // chats whose owner is known
+}
+
+func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
+	nc := g.o.NATS
+	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor)}
+	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc.FlushWithContext))
+	var err error
+	if j.feeds, err = feed.Open(ctx, nc, g.space, j.reader, feed.Options{Logger: g.o.Logger}); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return j, nil
+}
+
+// reopenTime bounds the time in which a journal that was created again is opened.
+const reopenTime = 2 * time.Second
+
+// journal returns the journal, opened again if it is another one. As long as that fails it is the old one, whose followers
+// end with [feed.ErrJournalReplaced].
+func (g *Gateway) journal(ctx context.Context) *journal {
+	j := g.current.Load()
+	if !errors.Is(j.feeds.Ready(), feed.ErrJournalReplaced) || !g.reopening.TryLock() {
+		return j
+	}
+	defer g.reopening.Unlock()
+	if now := g.current.Load(); now != j {
+		return now
+	}
+	next, err := g.openJournal(ctx)
+	if err != nil {
+		g.o.Logger.Warn("the journal was replaced and cannot be opened", "err", err)
+		return j
+	}
+	g.o.Logger.Warn("the journal was replaced: it is opened again, and clients begin from its start")
+	g.current.Store(next)
+	j.feeds.Close()
+	return next
+}

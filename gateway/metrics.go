@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are counted by door and code, never by chat or user.
+type metrics struct {
+	requests *prometheus.CounterVec   // door, code
+	seconds  *prometheus.HistogramVec // door
+	open     *prometheus.GaugeVec     // door
+	closes   *prometheus.CounterVec   // code, reason
+	frames   *prometheus.CounterVec   // door, direction
+	panics   prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	const ns, sub = "oneturn", "gateway"
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		requests: counter("requests_total", "Requests that were answered, by door and HTTP status.", "door", "code"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: ns, Subsystem: sub, Name: "request_seconds", Help: "Time until the reply of a request was complete; of sockets and streams how long they were open.",
+			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600, 3600},
+		}, []string{"door"}),
+		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: ns, Subsystem: sub, Name: "streams_open", Help: "WebSockets and event streams that are open.",
+		}, []string{"door"}),
+		closes: counter("socket_closes_total", "WebSockets that the gateway has closed, by close code and reason.", "code", "reason"),
+		frames: counter("frames_total", "Frames of WebSockets and events of streams, by door and direction.", "door", "direction"),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) request(door string, code int, took time.Duration) {
+	m.requests.WithLabelValues(door, strconv.Itoa(code)).Inc()
+	m.seconds.WithLabelValues(door).Observe(took.Seconds())
+}

@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A chat belongs to the user of its first turn that names one. The owner never changes while the chat is stored, so one
+// that was read is remembered; that a chat has no owner yet is read each time.
+
+// Bounds of the owners that are remembered.
+const (
+	ownedChats = 10_000
+	ownedFor   = time.Minute
+)
+
+// ownedChat is a chat with its owner.
+type ownedChat struct{ app, chat, owner string }
+
+// mayUseChat refuses a chat that belongs to another user.
+func (g *Gateway) mayUseChat(ctx context.Context, id *auth.Identity, t auth.Target) error {
+	if g.journal(ctx).owned.Has(ownedChat{t.App, t.Chat, t.User}, time.Now()) {
+		return nil
+	}
+	_, err := g.ownerFor(ctx, id, t)
+	return err
+}
+
+// ownerFor is [Gateway.mayUseChat] with the owner as the journal has it, "" if the chat has none yet.
+func (g *Gateway) ownerFor(ctx context.Context, id *auth.Identity, t auth.Target) (string, error) {
+	owner, err := g.journal(ctx).reader.Owner(ctx, subjects.Token(t.App), t.Chat)
+	if err != nil {
+		return "", err
+	}
+	if err := id.MayUseChat(t, owner); err != nil {
+		return "", err
+	}
+	if owner == t.User {
+		g.journal(ctx).owned.Add(ownedChat{t.App, t.Chat, owner}, time.Now())
+	}
+	return owner, nil
+}

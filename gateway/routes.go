@@ -1,0 +1,226 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
+)
+
+// The table of doors, and the way of a request to its door: the path is matched segment by segment as it was sent, so
+// that an encoded slash is part of an id, and each segment is decoded once.
+
+// route is a row of the table.
+type route struct {
+	method  string
+	pattern string // segments in braces are parameters: one segment each, not empty
+	door    string // its name in metrics and logs
+	// self means that the door authenticates its requests itself.
+	self  bool
+	serve func(c *call) error
+}
+
+// routes is the table of doors.
+func (g *Gateway) routes() []route {
+	return slices.Concat(g.chatRoutes(), g.socketRoutes())
+}
+
+// chatRoutes are the doors for plain requests.
+func (g *Gateway) chatRoutes() []route {
+	return []route{
+		{method: http.MethodPost, pattern: "/api/tool-call/respond", door: "respond", serve: g.respond},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", door: "events", serve: g.events},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/waits", door: "waits", serve: g.waits},
+		{method: http.MethodPost, pattern: "/api/chats/{app}/{chat}/cancel", door: "cancel", serve: g.cancel},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/blobs/{name}", door: "blobs", serve: g.blob},
+	}
+}
+
+// socketRoutes is the door for WebSockets.
+func (g *Gateway) socketRoutes() []route {
+	return []route{{method: http.MethodGet, pattern: "/ws/{workflow}/{app}/{chat}/{user}", door: "ws", self: true, serve: g.socket}}
+}
+
+// call is a request at a door.
+type call struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	door   string
+	params map[string]string // decoded
+	id     *auth.Identity
+	target auth.Target // what the path names, resolved; nothing at a door that authenticates itself
+}
+
+// answer sends a request to its door, and replies with the error of the door.
+func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
+	out := &recorder{ResponseWriter: w}
+	begun := time.Now()
+	c := &call{w: out, r: r, door: "none"}
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler { //nolint:errorlint // the value that net/http documents
+				g.metrics.request(c.door, out.code(), time.Since(begun))
+				panic(v)
+			}
+			g.panicked(c, out, v)
+		}
+		g.metrics.request(c.door, out.code(), time.Since(begun))
+	}()
+	if err := g.enter(c); err != nil {
+		p := refusalOf(err)
+		g.logRefusal(r.Context(), c.door, c.target.App, p)
+		if !out.begun {
+			p.write(out)
+		}
+	}
+}
+
+// panicked replies to a request whose door has a bug. The client learns nothing about it.
+func (g *Gateway) panicked(c *call, out *recorder, v any) {
+	g.metrics.panics.Inc()
+	g.o.Logger.Error("a door of the gateway panicked", "door", c.door, "panic", events.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
+	if !out.begun {
+		refuse(http.StatusInternalServerError, codeInternal, "the gateway failed: the request is logged").write(out)
+		return
+	}
+	panic(http.ErrAbortHandler) // a half of a reply must not look whole
+}
+
+// enter finds the door, checks the token and what the path names, and opens the door.
+func (g *Gateway) enter(c *call) error {
+	found, err := g.find(c)
+	if err != nil {
+		return err
+	}
+	c.door = found.door
+	if found.self {
+		return found.serve(c)
+	}
+	if c.id, err = auth.Check(c.r, g.o.Auth, auth.HeaderOnly); err != nil {
+		return err
+	}
+	if err := g.countRequest(c.id); err != nil {
+		return err
+	}
+	if c.params["app"] != "" { // else the body names the tenant
+		c.target, err = c.id.Resolve(auth.Target{App: c.params["app"], Chat: c.params["chat"]})
+		if err != nil {
+			return err
+		}
+	}
+	return found.serve(c)
+}
+
+// find returns the row of a request and sets the parameters of its path.
+func (g *Gateway) find(c *call) (*route, error) {
+	segments := strings.Split(c.r.URL.EscapedPath(), "/")
+	var allowed []string
+	for i := range g.table {
+		row := &g.table[i]
+		params, ok, err := row.match(segments)
+		switch {
+		case !ok:
+		case row.method != c.r.Method:
+			allowed = append(allowed, row.method)
+		default:
+			c.params = params
+			return row, err
+		}
+	}
+	if allowed != nil {
+		p := refuse(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes other methods: see the header Allow")
+		p.header = http.Header{"Allow": {strings.Join(allowed, ", ")}}
+		return nil, p
+	}
+	return nil, refuse(http.StatusNotFound, "not_found", "there is no such path: see docs/gateway.md for the paths")
+}
+
+// match compares the segments of a path with the pattern, and decodes the parameters.
+func (r *route) match(segments []string) (params map[string]string, ok bool, err error) {
+	wanted := strings.Split(r.pattern, "/")
+	if len(wanted) != len(segments) {
+		return nil, false, nil
+	}
+	params = map[string]string{}
+	for i, want := range wanted {
+		name, isParam := strings.CutPrefix(want, "{")
+		switch {
+		case !isParam && want != segments[i], isParam && segments[i] == "":
+			return nil, false, nil
+		case isParam:
+			value, wrong := decodeSegment(segments[i])
+			if wrong != nil {
+				err = wrong
+			}
+			params[strings.TrimSuffix(name, "}")] = value
+		}
+	}
+	return params, true, err
+}
+
+// errBadPath is the refusal of an id in a path that no id can be.
+var errBadPath = refuse(http.StatusBadRequest, "bad_path", "an id in the path is not valid: percent-encode it as UTF-8, without control characters, at most 1024 bytes")
+
+func decodeSegment(segment string) (string, error) {
+	value, err := url.PathUnescape(segment)
+	if err != nil || !utf8.ValidString(value) || len(value) > maxSegment {
+		return "", errBadPath
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errBadPath
+	}
+	return value, nil
+}
+
+// maxSegment bounds an id in a path. The name of a blob is made of several ids, each of them short as a token.
+const maxSegment = events.MaxIDBytes
+
+// recorder notes what a door has sent.
+type recorder struct {
+	http.ResponseWriter
+
+	begun  bool
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *recorder) WriteHeader(status int) {
+	if !r.begun && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		r.begun, r.status = true, status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (r *recorder) Write(b []byte) (int, error) {
+	if !r.begun {
+		r.begun, r.status = true, http.StatusOK
+	}
+	return r.ResponseWriter.Write(b) //nolint:wrapcheck // it stands in for the writer
+}
+
+// Unwrap is for [http.ResponseController].
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) code() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}
+
+// countRequest counts a request of a user, and refuses one too many.
+func (g *Gateway) countRequest(id *auth.Identity) error {
+	app := ""
+	if len(id.Apps) > 0 {
+		app = id.Apps[0]
+	}
+	return g.rates.Request(app, id.User)
+}

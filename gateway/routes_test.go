@@ -1,0 +1,99 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPathThatIsNotADoorIsNotFoundAndAWrongMethodNamesTheRightOnes(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/api/chats", "/api/chats/app", "/ws", "/api/chats/app//events"} {
+		r := g.get("", path)
+		require.Equal(t, http.StatusNotFound, r.status, path)
+		require.Equal(t, "not_found", r.code())
+	}
+	r := g.get("ada", "/api/tool-call/respond")
+	require.Equal(t, http.StatusMethodNotAllowed, r.status)
+	require.Equal(t, "POST", r.header.Get("Allow"))
+}
+
+func TestEveryReplyIsJSONThatNoCacheStores(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	for _, r := range []*reply{
+		g.get("", "/nothing"), g.get("", "/api/chats/app/c/waits"), g.get("ada", "/api/chats/app/c/waits"), g.get("ada", "/api/chats/app/c/events"),
+		g.post("ada", "/api/tool-call/respond", 1),
+	} {
+		var body struct {
+			Status        int
+			Code, Message string
+		}
+		r.into(&body)
+		require.Equal(t, r.status, body.Status)
+		require.NotEmpty(t, body.Code)
+		require.NotEmpty(t, body.Message)
+		require.Equal(t, "application/json", r.header.Get("Content-Type"))
+		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
+		require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
+	}
+}
+
+func TestEncodedSlashIsPartOfAnIDAndIsDecodedOnce(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	for _, chat := range []string{"a/b", "a%2Fb"} {
+		turn := g.turn(chat, "t1", "ada", "Pieces", "Pieces", map[string]any{"count": 1})
+		g.await(turn)
+	}
+	events := func(path string) (chats []string) {
+		var page struct {
+			Events []frame
+		}
+		g.get("ada", path).into(&page)
+		for _, f := range page.Events {
+			chats = append(chats, f.Data["chat_id"].(string))
+		}
+		return chats
+	}
+	require.Contains(t, events("/api/chats/app/a%2Fb/events"), "a/b")
+	require.NotContains(t, events("/api/chats/app/a%2Fb/events"), "a%2Fb")
+	require.Contains(t, events("/api/chats/app/a%252Fb/events"), "a%2Fb")
+	for _, bad := range []string{"%00", "%ff", "%0a", strings.Repeat("a", 1025)} {
+		require.Equal(t, "bad_path", g.get("ada", "/api/chats/app/"+bad+"/events").code())
+	}
+}
+
+func TestPageOfAnotherOriginReadsNothing(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	for origin, allowed := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": "", "null": ""} {
+		r := g.get("ada", "/api/chats/app/c/events", "Origin", origin)
+		require.Equal(t, allowed, r.header.Get("Access-Control-Allow-Origin"), origin)
+		_, response, err := g.dial("ada", "/ws/Shop/app/c/ada", "Origin", origin)
+		if allowed == "" {
+			require.Equal(t, http.StatusForbidden, response.StatusCode, origin)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestUserWhoSendsTooMuchHasToWait(t *testing.T) {
+	t.Parallel()
+	g := open(t, limited)
+	codes := map[int]int{}
+	for range 4 {
+		r := g.get("ada", "/api/chats/app/c/events")
+		codes[r.status]++
+		if r.status == http.StatusTooManyRequests {
+			require.Equal(t, "rate_limited", r.code())
+			require.NotEmpty(t, r.header.Get("Retry-After"))
+		}
+	}
+	require.Equal(t, map[int]int{http.StatusOK: 2, http.StatusTooManyRequests: 2}, codes)
+	require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/c/events").status, "another user does not wait")
+}

@@ -1,0 +1,222 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/feed"
+)
+
+// The door for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
+// reads frames (socket_frames.go), each answer has a third; one pings. The first part that ends gives the close code.
+
+// Times of a socket.
+const (
+	pingEvery = 20 * time.Second
+	pongWait  = 40 * time.Second
+)
+
+// closeError is why a socket ends: its close code and reason.
+type closeError struct {
+	code   websocket.StatusCode
+	reason string
+}
+
+// Error implements error.
+func (c *closeError) Error() string { return strconv.Itoa(int(c.code)) + " " + c.reason }
+
+// What ends a socket.
+var (
+	errCloseDrain    = &closeError{websocket.StatusGoingAway, "drain"}
+	errCloseBinary   = &closeError{websocket.StatusUnsupportedData, "binary"}
+	errCloseExpired  = &closeError{websocket.StatusPolicyViolation, string(auth.CodeTokenExpired)}
+	errCloseRevoked  = &closeError{websocket.StatusPolicyViolation, string(auth.CodeTokenInvalid)}
+	errCloseBad      = &closeError{websocket.StatusPolicyViolation, "bad_frames"}
+	errCloseJournal  = &closeError{websocket.StatusServiceRestart, "journal_replaced"}
+	errCloseSlow     = &closeError{websocket.StatusTryAgainLater, "slow_consumer"}
+	errCloseFailed   = &closeError{websocket.StatusTryAgainLater, codeUnavailable}
+	errCloseByClient = &closeError{websocket.StatusNormalClosure, ""}
+	errCloseNoPong   = &closeError{websocket.StatusGoingAway, "no_pong"}
+)
+
+// protocolName is the subprotocol that the gateway answers with if a page offers it, next to one that is a token.
+const protocolName = "oneturn"
+
+// socket is GET /ws/{workflow}/{app}/{chat}/{user}. Browsers cannot read the status of a handshake, so what the token does not
+// allow is a close code.
+func (g *Gateway) socket(c *call) error {
+	r := c.r
+	if !isUpgrade(r) {
+		p := refuse(http.StatusUpgradeRequired, "upgrade_required", "this path is for WebSockets: for plain requests use /api/chats/{app}/{chat}/events")
+		p.header = http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
+		return p
+	}
+	if err := g.origins.Check(r); err != nil {
+		return err
+	}
+	after, err := cursorOf(r)
+	if err != nil {
+		return err
+	}
+	id, target, refused := g.admit(c)
+	if errors.Is(refused, auth.ErrUnavailable) || errors.Is(refused, auth.ErrRateLimited) {
+		return refused
+	}
+	leave, err := g.enterStream(c.door, target)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	conn, err := websocket.Accept(c.w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // the origin was checked above
+		Subprotocols:       []string{protocolName},
+	})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	s := &socket{g: g, conn: conn, id: id, target: target, after: after}
+	s.run(refused)
+	return nil
+}
+
+func isUpgrade(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// admit authenticates a handshake and checks what its path names.
+func (g *Gateway) admit(c *call) (*auth.Identity, auth.Target, error) {
+	id, err := auth.Check(c.r, g.o.Auth, auth.WebSocket)
+	if err != nil {
+		return &auth.Identity{}, auth.Target{}, err
+	}
+	if err := g.countRequest(id); err != nil {
+		return id, auth.Target{}, err
+	}
+	target, err := id.Resolve(auth.Target{App: c.params["app"], User: c.params["user"], Workflow: c.params["workflow"], Chat: c.params["chat"]})
+	return id, target, err
+}
+
+// socket is an open WebSocket of a chat.
+type socket struct {
+	g      *Gateway
+	conn   *websocket.Conn
+	id     *auth.Identity
+	target auth.Target
+
+	end     context.CancelCauseFunc // with a *closeError
+	answers sync.WaitGroup
+	places  chan struct{} // of answers at the same time
+	bad     badFrames
+
+	mu     sync.Mutex
+	after  uint64             // where the events to send begin
+	resume bool               // the client has asked for events from there
+	cut    context.CancelFunc // ends the wait for the next event
+}
+
+// concurrentAnswers is how many frames of a socket are handled at the same time; then no more are read.
+const concurrentAnswers = 8
+
+// run serves a socket until it ends. A refused one is closed before it gets an event.
+func (s *socket) run(refused error) {
+	defer func() { _ = s.conn.CloseNow() }() // it is closed already, or broken
+	s.conn.SetReadLimit(s.g.o.Limits.Body)
+	if refused != nil {
+		s.close(closingOf(refused))
+		return
+	}
+	// Not the context of the request: it ends in its own way when a connection was hijacked.
+	life, cancel := s.g.lifeOf(context.Background(), s.id)
+	defer cancel()
+	ctx, end := context.WithCancelCause(life)
+	s.end, s.places = end, make(chan struct{}, concurrentAnswers)
+	var parts sync.WaitGroup
+	parts.Go(func() { end(s.read(ctx)) })
+	parts.Go(func() { end(s.ping(ctx)) })
+	parts.Go(func() { end(s.send(ctx)) })
+	<-ctx.Done()
+	s.close(closingOf(context.Cause(ctx))) // also ends a write that the client does not read
+	_ = s.conn.CloseNow()
+	parts.Wait()
+	s.answers.Wait()
+}
+
+// closingOf returns the close code and reason for what ended a socket.
+func closingOf(cause error) *closeError {
+	var c *closeError
+	var denied *auth.Error
+	switch {
+	case errors.As(cause, &c):
+		return c
+	case errors.As(cause, &denied) && denied.Status() < http.StatusInternalServerError:
+		return &closeError{websocket.StatusPolicyViolation, string(denied.Code)}
+	case errors.Is(cause, errExpired):
+		return errCloseExpired
+	case errors.Is(cause, errRevoked):
+		return errCloseRevoked
+	case errors.Is(cause, errDraining), errors.Is(cause, feed.ErrClosed):
+		return errCloseDrain
+	case errors.Is(cause, feed.ErrJournalReplaced):
+		return errCloseJournal
+	}
+	return errCloseFailed
+}
+
+// close sends the close frame and waits a little for the client's.
+func (s *socket) close(c *closeError) {
+	if c != errCloseByClient {
+		s.g.metrics.closes.WithLabelValues(strconv.Itoa(int(c.code)), c.reason).Inc()
+	}
+	_ = s.conn.Close(c.code, c.reason) // a client that is gone gets none
+}
+
+// ping ends with the socket, or when a ping has no pong.
+func (s *socket) ping(ctx context.Context) error {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, pongWait)
+		err := s.conn.Ping(within)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return errCloseNoPong
+		}
+	}
+}
+
+// write sends a frame. A client that reads nothing for a while is too slow.
+func (s *socket) write(frame []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	defer cancel()
+	err := s.conn.Write(ctx, websocket.MessageText, frame)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errCloseSlow
+	case err != nil:
+		return errCloseByClient
+	}
+	s.g.metrics.frames.WithLabelValues("ws", "out").Inc()
+	return nil
+}
+
+// writeOwn sends an event that the gateway itself makes.
+func (s *socket) writeOwn(kind string, data any) error {
+	frame, err := ownFrame(kind, data)
+	if err != nil {
+		return err
+	}
+	return s.write(frame)
+}

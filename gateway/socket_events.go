@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/oneturn/oneturn/internal/feed"
+)
+
+// What a socket sends: the events of its chat after the cursor, the boundary, and then new ones. It takes an event when the
+// one before is written, so what a slow client has not read waits in the journal.
+
+// boundary is the data of chat.resume_boundary.
+type boundary struct {
+	Kind     string   `json:"kind"`
+	Chat     string   `json:"chat_id"`
+	Last     uint64   `json:"last_sequence"`
+	Replayed int      `json:"replayed_messages"`
+	Open     []string `json:"open"`
+	Reset    bool     `json:"reset,omitempty"`
+}
+
+const kindBoundary = "resume_boundary"
+
+// send sends events until the socket ends. It begins again where the client asks for.
+func (s *socket) send(ctx context.Context) error {
+	owner, err := s.g.ownerFor(ctx, s.id, s.target)
+	if err != nil {
+		return err
+	}
+	watched := &watch{g: s.g, id: s.id, target: s.target, known: owner != ""}
+	for {
+		following, after, done := s.begin(ctx)
+		err := s.follow(following, watched, after)
+		done()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !s.resumed() {
+			return err
+		}
+	}
+}
+
+// begin returns the cursor of the events to send next, and a context that ends when the client asks for others.
+func (s *socket) begin(ctx context.Context) (following context.Context, after uint64, done func()) {
+	following, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resume, s.cut = false, cancel
+	return following, s.after, cancel
+}
+
+// restart makes the socket send the events after a cursor again.
+func (s *socket) restart(after uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after, s.resume = after, true
+	if s.cut != nil {
+		s.cut()
+	}
+}
+
+func (s *socket) resumed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resume
+}
+
+// follow sends the events after a cursor until ctx ends or a write fails.
+func (s *socket) follow(ctx context.Context, watched *watch, after uint64) error {
+	follower := s.g.journal(ctx).feeds.Follow(s.target.App, s.target.Chat, after)
+	defer follower.Close()
+	replayed := 0
+	for {
+		item, err := follower.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if item.Boundary != nil {
+			err = s.sendBoundary(ctx, item.Boundary, replayed)
+		} else {
+			var sent bool
+			sent, err = s.sendEvent(ctx, watched, item.Event)
+			if sent && item.Event.Replay {
+				replayed++
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *socket) sendEvent(ctx context.Context, watched *watch, e *feed.Event) (sent bool, err error) {
+	if err := watched.allow(ctx, e); err != nil {
+		return false, err
+	}
+	frame, err := frameOf(e.JSON, e.Name, e.Sequence, e.Replay)
+	if frame == nil || err != nil {
+		return false, err
+	}
+	return true, s.write(frame)
+}
+
+// sendBoundary ends the replay with the questions that are open now.
+func (s *socket) sendBoundary(ctx context.Context, b *feed.Boundary, replayed int) error {
+	open, err := s.g.openQuestions(ctx, s.target)
+	if err != nil {
+		return err
+	}
+	data := boundary{Kind: kindBoundary, Chat: s.target.Chat, Last: b.Last, Replayed: replayed, Open: make([]string, len(open)), Reset: b.Reset}
+	for i := range open {
+		data.Open[i] = open[i].ToolCallID
+	}
+	return s.writeOwn("chat."+kindBoundary, data)
+}

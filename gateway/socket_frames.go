@@ -1,0 +1,297 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
+)
+
+// What a socket receives: answers, messages of the user, and requests to replay or to cancel. A frame has its fields in data
+// or next to its type. The socket decides whose they are: ids of tenant, chat and user in a frame are ignored.
+
+// Kinds of frames that are not answers.
+const (
+	frameResume = "client.resume"
+	frameCancel = "cancel"
+	frameInput  = "user.input.submit"
+)
+
+// read handles frames until the socket ends.
+func (s *socket) read(ctx context.Context) error {
+	for {
+		kind, data, err := s.conn.Read(context.Background()) // it ends with the connection: a context would cut that without a close frame
+		switch {
+		case err != nil && websocket.CloseStatus(err) == -1 && errors.Is(err, websocket.ErrMessageTooBig):
+			return &closeError{websocket.StatusMessageTooBig, "too_large"}
+		case err != nil:
+			return errCloseByClient
+		case kind != websocket.MessageText:
+			return errCloseBinary
+		}
+		s.g.metrics.frames.WithLabelValues("ws", "in").Inc()
+		if err := s.handle(ctx, data); err != nil {
+			return err
+		}
+	}
+}
+
+// handle handles a frame: in the background if it waits for workers. Its error ends the socket.
+func (s *socket) handle(ctx context.Context, data []byte) error {
+	f, err := readFrame(data)
+	if err == nil {
+		err = s.g.countRequest(s.id)
+	}
+	if err == nil {
+		err = s.dispatch(ctx, f)
+	}
+	var stop *closeError
+	switch {
+	case err == nil || errors.As(err, &stop):
+		return err
+	case errors.Is(err, auth.ErrRateLimited):
+	case s.bad.count(time.Now()):
+		return errCloseBad
+	}
+	return s.sendError(err)
+}
+
+// sendError reports a frame that has no effect.
+func (s *socket) sendError(err error) error {
+	p := refusalOf(err)
+	return s.writeOwn("error", struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{p.code, p.message})
+}
+
+// frame is an inbound frame.
+type frame struct {
+	kind string // without "chat."
+	data map[string]any
+}
+
+func badFrame(code, message string) *refusedError {
+	return refuse(http.StatusBadRequest, code, message)
+}
+
+// readFrame decodes a frame.
+func readFrame(data []byte) (*frame, error) {
+	tree, err := events.Decode(data)
+	if err != nil {
+		return nil, refusalOfBody(err)
+	}
+	top, ok := tree.(map[string]any)
+	if !ok {
+		return nil, badFrame(codeBadJSON, `a frame is one JSON object: send {"type": …}`)
+	}
+	kind, _ := top["type"].(string)
+	if kind == "" {
+		return nil, badFrame(codeMissingField, "type is missing: send it as a text")
+	}
+	f := &frame{kind: strings.TrimPrefix(kind, events.TypePrefix), data: top}
+	if inner, ok := top["data"].(map[string]any); ok {
+		f.data = inner
+	}
+	return f, nil
+}
+
+// dispatch starts what a frame asks for.
+func (s *socket) dispatch(ctx context.Context, f *frame) error {
+	switch {
+	case f.kind == frameResume:
+		after, err := f.cursor()
+		if err != nil {
+			return err
+		}
+		s.restart(after)
+		return nil
+	case f.kind == frameCancel:
+		r, err := readCancel(f.data)
+		if err != nil {
+			return err
+		}
+		return s.background(ctx, func() error { return s.cancel(ctx, r) })
+	case isInput(f.kind) && !f.answersQuestion():
+		m, err := s.messageOf(f)
+		if err != nil {
+			return err
+		}
+		return s.background(ctx, func() error { return s.publish(ctx, m) })
+	case f.kind != events.KindDeferredResponse && events.AnswerKind(f.kind):
+		r, err := s.answerOf(f)
+		if err != nil {
+			return err
+		}
+		return s.background(ctx, func() error { return s.answer(ctx, f, r) })
+	}
+	return badFrame("unknown_type", "frames of this type are not known: see docs/gateway.md for the types")
+}
+
+// background runs what waits for NATS, when there is a place for it. Its error ends the socket.
+func (s *socket) background(ctx context.Context, do func() error) error {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.answers.Go(func() {
+		defer func() { <-s.places }()
+		if err := do(); err != nil {
+			s.end(err)
+		}
+	})
+	return nil
+}
+
+func isInput(kind string) bool { return kind == frameInput || kind == events.KindUserInputSubmit }
+
+// questionNames are the names under which a frame names its question.
+func questionNames() []string {
+	return []string{"tool_call_id", "eventId", "event_id", "request_id", "corr", "ui_tool_id", "call_id"}
+}
+
+func (f *frame) answersQuestion() bool {
+	return slices.ContainsFunc(questionNames(), func(name string) bool { return textAt(f.data, name) != "" })
+}
+
+// old reports whether a frame has the names of MozaiksAI's frontends.
+func (f *frame) old() bool {
+	return strings.HasPrefix(f.kind, "ui_tool_") || textAt(f.data, "eventId", "event_id") != ""
+}
+
+// cursor is the sequence after which a client wants events again; MozaiksAI's frontends begin at -1.
+func (f *frame) cursor() (uint64, error) {
+	for _, name := range []string{"after", "lastClientIndex"} {
+		switch v := f.data[name].(type) {
+		case nil:
+			continue
+		case json.Number:
+			if n, err := v.Int64(); err == nil {
+				return uint64(max(n, 0)), nil
+			}
+		}
+		return 0, badFrame("bad_cursor", name+" is not a sequence: send the sequence of the last event, or 0")
+	}
+	return 0, nil
+}
+
+// answerOf reads the answer in a frame.
+func (s *socket) answerOf(f *frame) (*events.ToolCallResponse, error) {
+	data := maps.Clone(f.data)
+	delete(data, "context")
+	delete(data, "app_id")
+	delete(data, "enterprise_id")
+	delete(data, "user_id")
+	data["chat_id"] = s.target.Chat
+	r, err := (&events.Message{Kind: f.kind, Data: data}).Answer()
+	if err != nil {
+		return nil, refusalOfBody(err)
+	}
+	return r, nil
+}
+
+// answer delivers an answer and sends its verdict to this client alone.
+func (s *socket) answer(ctx context.Context, f *frame, r *events.ToolCallResponse) error {
+	result, err := s.g.deliver(ctx, s.id, s.target, r)
+	if err != nil {
+		p := refusalOf(err)
+		s.g.logRefusal(ctx, "ws", s.target.App, p)
+		result = &events.AnswerResult{Status: p.status, Code: events.AnswerCode(p.code), Message: p.message, ToolCallID: r.ToolCallID}
+	}
+	if err := s.writeOwn("ack.tool_call_response", result); err != nil || !f.old() {
+		return err
+	}
+	status := "rejected"
+	if result.OK() || result.Status == http.StatusAccepted {
+		status = "accepted"
+	}
+	return s.writeOwn("ack.ui_tool_response", struct {
+		EventID string `json:"eventId"` //nolint:tagliatelle // a name of MozaiksAI
+		Status  string `json:"status"`
+	}{r.ToolCallID, status})
+}
+
+// ack is what the sender of a message or of a cancel request gets.
+type ack struct {
+	Status     int    `json:"status"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	MessageID  string `json:"message_id,omitempty"`
+	Turn       string `json:"turn,omitempty"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+}
+
+func (a *ack) outcome(err error, stored string) {
+	a.Status, a.Code, a.Message = http.StatusAccepted, "published", stored
+	if err != nil {
+		p := refusalOf(err)
+		a.Status, a.Code, a.Message = p.status, p.code, p.message
+	}
+}
+
+// cancel publishes a cancel request.
+func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
+	a := ack{Turn: r.turn, ToolCallID: r.toolCallID}
+	a.outcome(s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
+	return s.writeOwn("ack.cancel", a)
+}
+
+// messageOf reads the message of a user in a frame. Without an id it is another message each time.
+func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
+	text := textAt(f.data, "text", "content")
+	if text == "" {
+		return nil, noSuchField("text")
+	}
+	id := textAt(f.data, "message_id", "id")
+	if id == "" {
+		id = "u-" + rand.Text()
+	}
+	return &oneturn.UserMessage{
+		MessageID: oneturn.MessageID{App: s.target.App, Chat: s.target.Chat, Run: textAt(f.data, "run_id"), Message: id},
+		Workflow:  s.target.Workflow, UserID: s.target.User, Content: text,
+	}, nil
+}
+
+// publish publishes the message of the user.
+func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
+	a := ack{MessageID: m.Message}
+	a.outcome(s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
+	return s.writeOwn("ack.input", a)
+}
+
+// badFrames counts the frames of a socket that had no effect.
+type badFrames struct {
+	mu    sync.Mutex
+	since time.Time
+	n     int
+}
+
+// Bad frames that a socket may send within a time.
+const (
+	mostBad = 20
+	badFor  = time.Minute
+)
+
+// count counts one, and reports whether it was one too many.
+func (b *badFrames) count(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.since) > badFor {
+		b.since, b.n = now, 0
+	}
+	b.n++
+	return b.n >= mostBad
+}
