@@ -98,7 +98,7 @@ type Gateway struct {
 	Listen  string   `flag:"listen" default:"127.0.0.1:8090" kind:"address" help:"Public address: WebSockets, requests and event streams of frontends. Put a proxy with TLS before it."`
 	HTTP    string   `flag:"http" default:"127.0.0.1:8089" kind:"address" off:"true" help:"Private address of health checks and metrics; empty or off disables them."`
 	Pool    string   `flag:"pool" default:"default" help:"Pool of the workers that messages of users go to."`
-	Origins []string `flag:"origins" example:"https://app.example" help:"Origins of the pages that may use the gateway from a browser. Without it, pages of its own origin alone."`
+	Origins []string `flag:"origins" example:"https://app.example" help:"Origins of the pages that may use the gateway from a browser. Without it, only pages of the address of the gateway."`
 
 	JWKS        string `flag:"jwks" example:"https://issuer.example/jwks.json" help:"URL of the keys that tokens are signed with; needs --issuer and --audience."`
 	Issuer      string `flag:"issuer" example:"https://issuer.example" help:"Claim iss of tokens."`

@@ -7,10 +7,10 @@
 //
 // In reading order:
 //
-//   - gateway.go: [Options], [Gateway], how it starts, drains and ends. metrics.go: what it counts.
+//   - gateway.go: [Options], [Gateway], how it starts, drains and ends. journal.go: how it reads the journal. metrics.go: what it counts.
 //   - routes.go: the table of doors, and the way of a request to its door. reply.go: replies and refusals. body.go: reads bodies.
-//   - owner.go: whose a chat is. frame.go: events as frontends get them.
-//   - Doors for requests: events.go (pages, and a stream that stream.go writes), waits.go (open questions), respond.go (answers),
+//   - chat_access.go: whose a chat is. frame.go: events as frontends get them.
+//   - Doors for requests: events.go (pages, and a stream that stream.go writes), questions.go (open questions), respond.go (answers),
 //     cancel.go, messages.go (texts of users), blobs.go (large payloads).
 //   - The door for WebSockets: socket.go (handshake and close codes), socket_events.go (what it sends), socket_frames.go (what it
 //     receives).

@@ -78,7 +78,7 @@ func TestStreamContinuesAfterTheLastEventID(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(data), &f))
 			require.Equal(t, sequences[len(sequences)-1], f.Sequence)
 			if f.Type == "chat.tool_response" {
-				last = f.Data["turn"].(string)
+				last = text(f.Data["turn"])
 			}
 		}
 	}
@@ -90,14 +90,14 @@ func TestStreamContinuesAfterTheLastEventID(t *testing.T) {
 func TestOpenQuestionsHaveSchemaAndPayloadAndNoSubject(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	question := g.ask("c", "t", "ada")
+	question := g.ask()
 	r := g.get("ada", "/api/chats/app/c/waits")
 	var found struct{ Waits []map[string]any }
 	r.into(&found)
 	require.Len(t, found.Waits, 1)
 	require.Equal(t, question, found.Waits[0]["tool_call_id"])
 	require.NotEmpty(t, found.Waits[0]["schema"])
-	require.Equal(t, "t", found.Waits[0]["payload"].(map[string]any)["item"])
+	require.Equal(t, "lamp", object(found.Waits[0]["payload"])["item"])
 	require.NotContains(t, string(r.body), "oneturn.in")
 	require.NotContains(t, string(g.get("ada", "/api/chats/app/c/events").body), "oneturn.in")
 }
@@ -121,11 +121,11 @@ func TestChatOfAUserIsClosedToOthersAndOneWithoutAUserIsOpenToItsTenant(t *testi
 func TestLargePayloadIsAnAttachmentForThoseThatMaySeeTheChat(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	g.await(g.turn("c", "t", "ada", "Printer", "Order", map[string]any{"item": "book"}))
+	g.await(g.turn("c", "t", "ada", "Printer", "Order", map[string]any{"item": "lamp"}))
 	var page pageOf
 	g.get("ada", "/api/chats/app/c/events").into(&page)
-	blob := page.Events[len(page.Events)-1].Data["payload"].(map[string]any)
-	name := url.PathEscape(blob["$blob"].(string))
+	blob := object(page.Events[len(page.Events)-1].Data["payload"])
+	name := url.PathEscape(text(blob["$blob"]))
 	r := g.get("ada", "/api/chats/app/c/blobs/"+name)
 	require.Equal(t, http.StatusOK, r.status)
 	require.Contains(t, r.header.Get("Content-Disposition"), "attachment")

@@ -27,7 +27,7 @@ type Options struct {
 	Prefix string             // of all names on NATS; "oneturn" if empty
 	Pool   string             // of the workers that messages of users go to; "default" if empty
 
-	// Origins are the pages that may use the gateway from a browser; without any, pages of the gateway's own origin alone.
+	// Origins are the pages that may use the gateway from a browser; without any, only pages of the gateway's address.
 	Origins []string
 	Limits  Limits
 
@@ -42,7 +42,7 @@ type Options struct {
 	Registry prometheus.Registerer // nil for no metrics
 }
 
-// Limits bound what clients may use. Zero is the default, a negative number is no limit.
+// Limits bound what clients may use. Zero is the default, a negative number means unlimited.
 type Limits struct {
 	Body           int64 // bytes of a body, and of a frame of a WebSocket. Defaults to 1 MiB; there is always a limit
 	Streams        int   // open WebSockets and event streams. Defaults to 10,000

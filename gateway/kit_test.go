@@ -113,6 +113,20 @@ func open(t *testing.T, change ...func(*gateway.Options)) *gate {
 	return g
 }
 
+// runWorker runs a worker until it is stopped.
+func (g *gate) runWorker() (stop func()) {
+	g.Helper()
+	w, err := oneturn.NewWorker(g.server.Connect(), shop())
+	require.NoError(g, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(g.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	return func() {
+		cancel()
+		require.NoError(g, <-done)
+	}
+}
+
 // replica starts another gateway on the same server.
 func (g *gate) replica(change ...func(*gateway.Options)) (*gateway.Gateway, *httptest.Server) {
 	g.Helper()
@@ -131,9 +145,9 @@ func (g *gate) replica(change ...func(*gateway.Options)) (*gateway.Gateway, *htt
 }
 
 // openShop starts a gateway and a worker.
-func openShop(t *testing.T, change ...func(*gateway.Options)) *gate {
+func openShop(t *testing.T) *gate {
 	t.Helper()
-	g := open(t, change...)
+	g := open(t)
 	harness.StartWorker(t, g.server, shop())
 	return g
 }
@@ -147,21 +161,31 @@ func (g *gate) turn(chat, key, user, agent, model string, data any) *oneturn.Tur
 	return t
 }
 
-// ask publishes a turn that asks, and returns the id of its question.
-func (g *gate) ask(chat, key, user string) string {
+// ask publishes turn t of chat c, which asks Ada, and returns the id of its question.
+func (g *gate) ask() string {
 	g.Helper()
-	g.turn(chat, key, user, "Clerk", "Order", map[string]any{"item": key})
+	g.turn("c", "t", "ada", "Clerk", "Order", map[string]any{"item": "lamp"})
 	var found struct{ Waits []map[string]any }
 	require.Eventually(g, func() bool {
-		r := g.get("service", "/api/chats/app/"+chat+"/waits")
+		r := g.get("service", "/api/chats/app/c/waits")
 		r.into(&found)
 		return len(found.Waits) > 0
 	}, 20*time.Second, 20*time.Millisecond)
-	return found.Waits[len(found.Waits)-1]["tool_call_id"].(string)
+	return text(found.Waits[0]["tool_call_id"])
 }
 
-func (g *gate) await(t *oneturn.Turn) *oneturn.Response {
-	return harness.Await(g.T, g.client, t.TurnID)
+// await waits for the response of a turn.
+func (g *gate) await(t *oneturn.Turn) { harness.Await(g.T, g.client, t.TurnID) }
+
+// text is a text of an event, "" if it is not one; object is an object, nil if it is not one.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func object(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // reply is the reply to a request.
@@ -190,10 +214,10 @@ func (g *gate) get(token, path string, header ...string) *reply {
 	return g.do("GET", token, path, nil, header...)
 }
 
-func (g *gate) post(token, path string, body any, header ...string) *reply {
+func (g *gate) post(token, path string, body any) *reply {
 	data, err := json.Marshal(body)
 	require.NoError(g, err)
-	return g.do("POST", token, path, data, header...)
+	return g.do("POST", token, path, data)
 }
 
 func (g *gate) do(method, token, path string, body []byte, header ...string) *reply {
@@ -232,7 +256,8 @@ type frame struct {
 	Replay   bool           `json:"replay"`
 }
 
-func (g *gate) dial(token, path string, header ...string) (*sock, *http.Response, error) {
+// dial opens a socket, or returns the status of its refusal.
+func (g *gate) dial(token, path string, header ...string) (s *sock, refused int) {
 	g.Helper()
 	h := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -243,18 +268,22 @@ func (g *gate) dial(token, path string, header ...string) (*sock, *http.Response
 	}
 	conn, response, err := websocket.Dial(g.Context(), g.http.URL+path, &websocket.DialOptions{HTTPHeader: h})
 	if err != nil {
-		return nil, response, err
+		require.NotNil(g, response, err)
+		if response.Body != nil {
+			require.NoError(g, response.Body.Close())
+		}
+		return nil, response.StatusCode
 	}
 	conn.SetReadLimit(4 << 20)
 	g.Cleanup(func() { _ = conn.CloseNow() })
-	return &sock{g.T, conn}, response, nil
+	return &sock{g.T, conn}, 0
 }
 
 // socket opens the socket of a user on a chat.
 func (g *gate) socket(user, chat, query string) *sock {
 	g.Helper()
-	s, _, err := g.dial(user, "/ws/Shop/app/"+chat+"/"+user+query)
-	require.NoError(g, err)
+	s, refused := g.dial(user, "/ws/Shop/app/"+chat+"/"+user+query)
+	require.Zero(g, refused)
 	return s
 }
 

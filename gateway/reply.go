@@ -161,7 +161,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// logRefusal logs a refusal that is not the client's fault to log: a failure of the gateway or of what is behind it.
+// logRefusal logs a refusal that the client has not caused: a failure of the gateway, of NATS or of the keys of tokens.
 func (g *Gateway) logRefusal(ctx context.Context, door, app string, p *refusedError) {
 	if p.err == nil || p.status < http.StatusInternalServerError || errors.Is(p.err, context.Canceled) {
 		return

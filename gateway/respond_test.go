@@ -13,20 +13,21 @@ import (
 
 const respondPath = "/api/tool-call/respond"
 
-func answerTo(chat, question, status string) map[string]any {
-	return map[string]any{"chat_id": chat, "tool_call_id": question, "response": map[string]any{"status": status}}
+// answerTo is the answer to a question of chat c.
+func answerTo(question, status string) map[string]any {
+	return map[string]any{"chat_id": "c", "tool_call_id": question, "response": map[string]any{"status": status}}
 }
 
 func TestAnswerIsTheVerdictOfTheWorkerAndTheSameAgainIsReplayed(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	question := g.ask("c", "t", "ada")
-	r := g.post("ada", respondPath, answerTo("c", question, "approved"))
+	question := g.ask()
+	r := g.post("ada", respondPath, answerTo(question, "approved"))
 	require.Equal(t, http.StatusOK, r.status, string(r.body))
 	require.Equal(t, "accepted", r.code())
 	old := map[string]any{"chat_id": "c", "corr": question, "payload": map[string]any{"status": "approved"}, "user_id": "ada", "app_id": "app"}
 	require.Equal(t, "replayed", g.post("ada", respondPath, old).code())
-	r = g.post("ada", respondPath, answerTo("c", question, "rejected"))
+	r = g.post("ada", respondPath, answerTo(question, "rejected"))
 	require.Equal(t, http.StatusConflict, r.status)
 	require.Equal(t, "already_answered", r.code())
 	response := harness.Await(t, g.client, oneturn.TurnID{App: "app", Chat: "c", Turn: "t"})
@@ -36,10 +37,10 @@ func TestAnswerIsTheVerdictOfTheWorkerAndTheSameAgainIsReplayed(t *testing.T) {
 func TestRefusedAnswerNamesTheReasonAndLeavesTheQuestionOpen(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	question := g.ask("c", "t", "ada")
-	good := answerTo("c", question, "approved")
+	question := g.ask()
+	good := answerTo(question, "approved")
 	with := func(key string, value any) map[string]any {
-		body := answerTo("c", question, "approved")
+		body := answerTo(question, "approved")
 		if body[key] = value; value == nil {
 			delete(body, key)
 		}
@@ -93,23 +94,21 @@ func TestBodyIsRefusedByItsSizeTypeAndForm(t *testing.T) {
 func TestAnswerIsStoredWithoutAVerdictWhileNoWorkerRuns(t *testing.T) {
 	t.Parallel()
 	g := open(t)
-	var question string
-	t.Run("asked by a worker that stops", func(t *testing.T) {
-		harness.StartWorker(t, g.server, shop())
-		question = g.ask("c", "t", "ada")
-	})
-	r := g.post("ada", respondPath, answerTo("c", question, "approved"))
+	stop := g.runWorker()
+	question := g.ask()
+	stop()
+	r := g.post("ada", respondPath, answerTo(question, "approved"))
 	require.Equal(t, http.StatusAccepted, r.status, string(r.body))
 	require.Equal(t, "published", r.code())
 	harness.StartWorker(t, g.server, shop())
-	require.Equal(t, http.StatusOK, g.post("ada", respondPath, answerTo("c", question, "approved")).status, "one of both is the answer")
+	require.Equal(t, http.StatusOK, g.post("ada", respondPath, answerTo(question, "approved")).status, "one of both is the answer")
 }
 
 func TestServiceAnswersForTheUserThatItNames(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	question := g.ask("c", "t", "ada")
-	body := answerTo("c", question, "approved")
+	question := g.ask()
+	body := answerTo(question, "approved")
 	body["user_id"] = "bob"
 	require.Equal(t, "forbidden", g.post("service", respondPath, body).code(), "the chat is not the named user's")
 	body["user_id"] = "ada"
@@ -119,7 +118,7 @@ func TestServiceAnswersForTheUserThatItNames(t *testing.T) {
 func TestCancelEndsTheTurnAndClosesItsQuestion(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
-	question := g.ask("c", "t", "ada")
+	question := g.ask()
 	const path = "/api/chats/app/c/cancel"
 	require.Equal(t, "missing_field", g.post("ada", path, map[string]any{}).code())
 	require.Equal(t, "unknown", g.post("ada", path, map[string]any{"turn": "none"}).code())
@@ -128,7 +127,7 @@ func TestCancelEndsTheTurnAndClosesItsQuestion(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, r.status, string(r.body))
 	response := harness.Await(t, g.client, oneturn.TurnID{App: "app", Chat: "c", Turn: "t"})
 	require.EqualValues(t, "cancelled", response.Code)
-	r = g.post("ada", respondPath, answerTo("c", question, "approved"))
+	r = g.post("ada", respondPath, answerTo(question, "approved"))
 	require.Equal(t, http.StatusGone, r.status)
 	require.Equal(t, http.StatusAccepted, g.post("ada", path, map[string]any{"turn": "t"}).status, "a repeated request is harmless")
 }

@@ -55,7 +55,7 @@ func TestEncodedSlashIsPartOfAnIDAndIsDecodedOnce(t *testing.T) {
 		}
 		g.get("ada", path).into(&page)
 		for _, f := range page.Events {
-			chats = append(chats, f.Data["chat_id"].(string))
+			chats = append(chats, text(f.Data["chat_id"]))
 		}
 		return chats
 	}
@@ -73,12 +73,8 @@ func TestPageOfAnotherOriginReadsNothing(t *testing.T) {
 	for origin, allowed := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": "", "null": ""} {
 		r := g.get("ada", "/api/chats/app/c/events", "Origin", origin)
 		require.Equal(t, allowed, r.header.Get("Access-Control-Allow-Origin"), origin)
-		_, response, err := g.dial("ada", "/ws/Shop/app/c/ada", "Origin", origin)
-		if allowed == "" {
-			require.Equal(t, http.StatusForbidden, response.StatusCode, origin)
-		} else {
-			require.NoError(t, err)
-		}
+		_, refused := g.dial("ada", "/ws/Shop/app/c/ada", "Origin", origin)
+		require.Equal(t, allowed == "", refused == http.StatusForbidden, origin)
 	}
 }
 

@@ -7,6 +7,7 @@
 //	records.go         decodes the events of claims, questions and responses, for handlers and sweeps
 //	reader.go          [Reader]: how the journal is read, within the search budget of the tenant that asks
 //	chat.go            what the newest turn or message states about its chat
+//	chat_owner.go      the user that a chat belongs to
 //	pages.go           pages of events of a chat
 //	history.go         pages of the history of a chat, for feeds
 //	turn_pages.go      pages of events of a turn

@@ -24,6 +24,7 @@ type Reader struct {
 	timers *Order // of the timers that end questions
 
 	oversized OversizedFilters
+	unnamed   unnamed
 	// large are filters of turns that matched many names.
 	large *recent.Set[string]
 }
