@@ -16,9 +16,10 @@
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
 //	<prefix>.verdict.<app>.<random>                                  verdict on one answer
+//	<prefix>.gateway.>                                               what gateways send each other
 //
 // The files: token.go (ids as tokens), key.go (journal keys), call.go (their call tokens), installation_names.go ([Space], all names of one installation: streams, buckets, consumers, inbound
-// and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go, workflow.go,
+// and live subjects); then the names of one feature each: question.go, sweep.go, deferral.go, dead_letter.go, workflow.go, gateway.go,
 // answer_result_subject.go. inbox.go and reply_check.go have the inboxes of workers and clients, and which reply subjects a
 // worker may publish to.
 package subjects

@@ -122,6 +122,9 @@ func (s Space) TurnsBucket() string { return s.upper + "_TURNS" }
 // TurnsStream is the stream of [Space.TurnsBucket].
 func (s Space) TurnsStream() string { return "KV_" + s.TurnsBucket() }
 
+// TurnsMirror is the stream that mirrors [Space.TurnsStream] for reads of histories, where an installation has one.
+func (s Space) TurnsMirror() string { return s.upper + "_TURNS_MIRROR" }
+
 // JournalSubject is the stream subject of a journal key.
 func (s Space) JournalSubject(key string) string { return "$KV." + s.TurnsBucket() + "." + key }
 

@@ -1,0 +1,4 @@
+package subjects
+
+// GatewaySubjects matches what gateways send each other.
+func (s Space) GatewaySubjects() string { return s.prefix + ".gateway.>" }
