@@ -112,7 +112,7 @@ func (b *binder) agentTool(what string, n *node, file string) (string, *bindProb
 	case written == "":
 		return "", &bindProblem{text: what + " must be a name, not " + n.shown(), fix: "write the name of a tool of kind agent"}
 	case len(b.entriesOf(KindOrchestrate, written)) == 0:
-		b.errorf(at, "unknown_tool", thereOr(written, b.stepNames(KindOrchestrate), "define it under tools"), "%s names the unknown agent %s", what, quoted(written))
+		b.errorf(at, "unknown_tool", thereOr(written, b.stepNames(KindOrchestrate), "define it under tools"), "%s names the unknown tool %s", what, quoted(written))
 	case b.ambiguous(KindOrchestrate, nil, written):
 		b.errorf(at, "ambiguous_tool", "rename one of them, or give the tool an input schema", "%s names %s, which could mean several tools, or one with several models", what, quoted(written))
 	case t == nil:

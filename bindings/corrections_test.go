@@ -28,7 +28,7 @@ func TestCorrectionsNameAnAgentOrAToolWithoutEffectAndABoundedNumber(t *testing.
 		"{model: Plan, completion: polish, corrections: 2}":       "",
 		"{model: Plan, corrections: 2}":                           `corrections of agent "A" name no model to ask [bad_completion]: add completion: the name of a tool of kind agent`,
 		"{model: Plan, completion: build, corrections: 2}":        `completion of agent "A" names "build", of kind go and effect unsafe [bad_completion]: name a tool of kind agent, or one with effect: none`,
-		"{model: Plan, completion: edtior, corrections: 2}":       `completion of agent "A" names the unknown agent "edtior" [unknown_tool]: did you mean`,
+		"{model: Plan, completion: edtior, corrections: 2}":       `completion of agent "A" names the unknown tool "edtior" [unknown_tool]: did you mean`,
 		"{model: Plan, completion: {url: x}, corrections: 2}":     `completion of agent "A" must be a name, not a map [bad_completion]`,
 		"{model: Plan, completion: editor, corrections: 6}":       `invalid corrections 6 of agent "A": must be a whole number from 0 to 5 [bad_number]`,
 		"{model: Plan, completion: editor, corrections: 1.5}":     "must be a whole number from 0 to 5",

@@ -74,8 +74,8 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 			"-- W/oneturn.yaml --\ntools:\n- {name: run_plan, kind: plan, agent: A, aprove: true, uses: [fnd], planner: plan, respond: wrter}\n- {name: find, auto: false, kind: go}\n- {name: writer, auto: false, kind: go}\n",
 			`W/oneturn.yaml:2: error: tool has no key "aprove" [unknown_key]: did you mean "approve"?` + "\n" +
 				`W/oneturn.yaml:2: error: tool run_plan cannot be used: uses names the unknown tool "fnd" [unknown_tool]: did you mean "find"?` + "\n" +
-				`W/oneturn.yaml:2: error: tool run_plan cannot be used: planner names the unknown agent "plan" [unknown_tool]: define it under tools, or name one that is there: find, writer` + "\n" +
-				`W/oneturn.yaml:2: error: tool run_plan cannot be used: respond names the unknown agent "wrter" [unknown_tool]: did you mean "writer"?`,
+				`W/oneturn.yaml:2: error: tool run_plan cannot be used: planner names the unknown tool "plan" [unknown_tool]: define it under tools, or name one that is there: find, writer` + "\n" +
+				`W/oneturn.yaml:2: error: tool run_plan cannot be used: respond names the unknown tool "wrter" [unknown_tool]: did you mean "writer"?`,
 		},
 		"steps that are not usable": {
 			"-- W/oneturn.yaml --\nagents: {A: {tools: [find, run_plan]}}\ntools:\n- {name: run_plan, kind: plan, agent: A, uses: [find], planner: w}\n- {name: find, kind: go}\n- {name: writer, id: w, kind: agent, nats: {subject: a.w}}\n",

@@ -70,10 +70,18 @@ func (b *binder) compileHandoffs() {
 	}
 	rules, found := handoff.Compile(opts, manifests...)
 	for _, f := range found {
+		if f.Code == handoff.CodeNoDecider && b.namesDecider() {
+			continue // one is named: why it cannot be used is reported
+		}
 		b.add(f.Severity, place{f.File, f.Line}, f.Code, f.Message, f.Fix)
 	}
 	b.w.handoffs = rules
 	b.checkConditions(rules)
+}
+
+// namesDecider reports whether a manifest names a decider, also one that cannot be used.
+func (b *binder) namesDecider() bool {
+	return slices.ContainsFunc(b.handoffs, func(source handoffSource) bool { return source.decider != nil })
 }
 
 // speakers returns the agents that rules may name: those that the manifests define, and those that tools and models name.

@@ -42,7 +42,7 @@ func (b *binder) checkProgramAgent(o *entryReader, t *toolEntry, key, name strin
 	found := b.entriesOf(KindOrchestrate, name)
 	switch {
 	case len(found) == 0:
-		b.unknownStep(o, at, t, KindOrchestrate, name, key+" names the unknown agent "+quoted(name))
+		b.unknownStep(o, at, t, KindOrchestrate, name, key+" names the unknown tool "+quoted(name))
 	case found[0].program != nil:
 		o.refusef(at, "unknown_tool", "name an agent", "%s names %s, which runs programs itself", key, quoted(name))
 	case b.ambiguous(KindOrchestrate, nil, name):

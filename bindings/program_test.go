@@ -239,7 +239,7 @@ Keys/oneturn.yaml:6: error: tool e cannot be used: invalid approve "perhaps": mu
 Keys/oneturn.yaml:6: error: tool e cannot be used: program must be a map [wrong_shape]: write for example program: {calls: 20, step_timeout: 30s}
 Names/oneturn.yaml:4: error: tool run_plan cannot be used: a step that names "save" could mean several tools, or one with several models [ambiguous_tool]: rename one of them, give the tool an input schema, or list the tools of steps under uses
 Names/oneturn.yaml:7: error: tool run_plan cannot be used: uses names the unknown tool "serch" [unknown_tool]: did you mean "search"?
-Names/oneturn.yaml:9: error: tool b cannot be used: planner names the unknown agent "writr" [unknown_tool]: did you mean "writer"?
+Names/oneturn.yaml:9: error: tool b cannot be used: planner names the unknown tool "writr" [unknown_tool]: did you mean "writer"?
 Names/oneturn.yaml:9: error: tool b cannot be used: respond names "b", which runs programs itself [unknown_tool]: name an agent
 Names/oneturn.yaml:11: error: tool d cannot be used: planner names "save", which could mean several tools, or one with several models [ambiguous_tool]: rename one of them, or give the tool an input schema
 Names/oneturn.yaml:15: error: tool f cannot be used: a step that names "save" could mean several tools, or one with several models [ambiguous_tool]: rename one of them, give the tool an input schema, or list the tools of steps under uses

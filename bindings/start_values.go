@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,20 +112,35 @@ func (b *binder) startValue(v *Variable, from *VariableSources, files *variableF
 	return b.typed(v, v.Default, "default")
 }
 
-// checkTriggers reports triggers that wait for a text of an unknown agent. Texts of people have the agent user.
+// checkTriggers reports triggers that wait for a text of an unknown agent, or for an answer to a tool whose name is almost that of a
+// known one: a tool may ask with any component, so another name is not wrong. Texts of people have the agent user.
 func (b *binder) checkTriggers() {
-	if len(b.agents) == 0 {
-		return
-	}
+	asking := b.askers()
 	for i := range b.variables {
-		for _, t := range b.variables[i].Triggers {
+		v := &b.variables[i]
+		for _, t := range v.Triggers {
 			_, known := b.agent(t.Agent)
-			if t.Type == TriggerAgentText && t.Agent != "" && t.Agent != "user" && !known {
-				b.warnf(b.variables[i].at, "unknown_agent", didYouMean(t.Agent, b.agentNames()),
-					"a trigger of context variable %s names the unknown agent %s", b.variables[i].Name, quoted(t.Agent))
+			switch {
+			case t.Type == TriggerAgentText && len(b.agents) > 0 && t.Agent != "" && t.Agent != "user" && !known:
+				b.warnf(v.at, "unknown_agent", didYouMean(t.Agent, b.agentNames()), "a trigger of context variable %s names the unknown agent %s", v.Name, quoted(t.Agent))
+			case t.Type == TriggerUIResponse && !slices.Contains(asking, t.Tool):
+				if fix := suggestion(t.Tool, asking); fix != "" {
+					b.warnf(v.at, "unknown_tool", fix, "a trigger of context variable %s names the unknown tool or component %s", v.Name, quoted(t.Tool))
+				}
 			}
 		}
 	}
+}
+
+// askers returns the names by which triggers know the tools of the manifests: name, function and component. A tool that has errors
+// is known by its name.
+func (b *binder) askers() []string {
+	names := slices.Clone(b.dropped)
+	for i := range b.tools {
+		t := &b.tools[i]
+		names = append(names, t.name, t.function, t.component)
+	}
+	return slices.DeleteFunc(sortedSet(names), func(name string) bool { return name == "" })
 }
 
 // checkDefault reports a boolean that starts as null: a condition that compares it with False does not hold.

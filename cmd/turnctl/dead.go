@@ -47,9 +47,10 @@ type deadLetter struct {
 	Error   string    `json:"error,omitempty"`
 	App     string    `json:"app_id,omitempty"` // "" when it could not be read
 	Kind    string    `json:"kind"`
-	Chat    string    `json:"chat_id,omitempty"`    // from its subject; in dead ls from its contents, if they are readable
-	Turn    string    `json:"turn,omitempty"`       // dead ls only, "" when it could not be read
-	Message string    `json:"message_id,omitempty"` // dead ls only, of what an agent or a user has written
+	Chat    string    `json:"chat_id,omitempty"`    // from its contents, if they are readable, else from its subject
+	Run     string    `json:"run_id,omitempty"`     // this and the next two are "" when they could not be read
+	Turn    string    `json:"turn,omitempty"`       // turn key
+	Message string    `json:"message_id,omitempty"` // of what an agent or a user has written, in place of the turn
 	Subject string    `json:"subject"`              // on which the message was received
 	Source  uint64    `json:"source_seq"`           // of the message in its stream
 	Bytes   int       `json:"bytes"`

@@ -77,15 +77,22 @@ func (s *server) identify(ctx context.Context, found []deadLetter) error {
 			if data, err = s.content(ctx, l, data); err != nil {
 				continue // dead show reports it
 			}
-			if turn, ok := turnOf(data); ok {
-				l.Chat, l.Turn = turn.Chat, turn.Turn
-				if events.IsMessageKind(l.Kind) {
-					l.Turn, l.Message = "", turn.Turn
-				}
-			}
+			l.identify(data)
 		}
 	}
 	return nil
+}
+
+// identify reads the chat and the turn or message that the bytes of a dead letter name.
+func (l *deadLetter) identify(data []byte) {
+	turn, ok := turnOf(data)
+	if !ok {
+		return
+	}
+	l.Chat, l.Run, l.Turn = turn.Chat, turn.Run, turn.Turn
+	if events.IsMessageKind(l.Kind) {
+		l.Turn, l.Message = "", turn.Turn
+	}
 }
 
 // turnOf returns the turn that the body of an inbound message names, for what an agent or a user has written the id of the message.

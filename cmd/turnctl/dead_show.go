@@ -72,10 +72,14 @@ func (s *server) deadLetterFacts(ctx context.Context, seq uint64, payload bool) 
 		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
 	}
 	d := &deadLetterFacts{deadLetter: l, Headers: header}
-	if !payload {
-		return d, nil
+	data, err = s.content(ctx, &l, data)
+	if err == nil {
+		d.identify(data)
 	}
-	if data, err = s.content(ctx, &l, data); err != nil {
+	switch {
+	case !payload: // without its bytes a dead letter has no ids
+		return d, nil
+	case err != nil:
 		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
 	}
 	if json.Valid(data) {
@@ -99,10 +103,14 @@ func (d *deadLetterFacts) text(w io.Writer) {
 		{"time", stamp(d.Time)},
 		{"app", id(d.App)},
 		{"kind", id(d.Kind)},
-		{"subject", clean(d.Subject, 512)},
-		{"source", strconv.FormatUint(d.Source, 10)},
-		{"size", size},
+		{"chat", id(d.Chat)},
 	}
+	for _, of := range [][]string{{"run", d.Run}, {"message", d.Message}, {"turn", d.Turn}} {
+		if of[1] != "" {
+			rows = append(rows, []string{of[0], id(of[1])})
+		}
+	}
+	rows = append(rows, []string{"subject", clean(d.Subject, 512)}, []string{"source", strconv.FormatUint(d.Source, 10)}, []string{"size", size})
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		if strings.HasPrefix(name, "Oneturn-") || strings.HasPrefix(name, "Nats-") {
 			continue // shown above, or added by the server

@@ -340,4 +340,6 @@ func TestDeadLettersOfMessagesNameTheMessage(t *testing.T) {
 	found := deadLetters(t, v.Server, 1)
 	require.Equal(t, []string{"message_conflict", "c", "m1", ""}, []string{found[0].Reason, found[0].Chat, found[0].Message, found[0].Turn})
 	require.Regexp(t, `message_conflict +agent_message +default +c +m1 `, ok(t, v.Server, "dead", "ls"))
+	require.Regexp(t, `(?m)^ +chat +c\n +message +m1\n +subject `, ok(t, v.Server, "dead", "show", seq(found[0].Seq)))
+	require.Equal(t, "m1", decode[deadLetterFacts](t, v.Server, "dead", "show", seq(found[0].Seq)).Message)
 }
