@@ -57,6 +57,11 @@ type ending struct {
 	fingerprint string
 }
 
+// ofOther reports whether the response belongs to other data than that with a fingerprint, "" for any.
+func (e *ending) ofOther(fingerprint string) bool {
+	return fingerprint != "" && e.fingerprint != "" && e.fingerprint != fingerprint
+}
+
 func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Response, error) {
 	fail := func(err error) (*Response, error) {
 		return nil, fmt.Errorf("await turn %.80q of chat %.80q: %w", id.Turn, id.Chat, err)
@@ -117,7 +122,7 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 		if end == nil {
 			continue
 		}
-		if fingerprint != "" && end.fingerprint != "" && end.fingerprint != fingerprint {
+		if end.ofOther(fingerprint) {
 			return fail(ErrConflict)
 		}
 		response, err := parseResponse(end.event)

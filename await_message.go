@@ -8,8 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +37,8 @@ type MessageOutcome struct {
 // OnQuestion is called by a separate goroutine, for the questions of the turn of the message.
 //
 // Of a message from which neither a turn, an output nor a handoff follows, the updates are those that are stored by then. A turn that
-// fails has no response if its workflow sends none to failures (`compat: {silent: true}`).
+// fails has no response if its workflow sends none to failures (`compat: {silent: true}`). It fails with [ErrConflict] if the key of the
+// turn was used before with other data.
 func (c *Client) AwaitMessage(ctx context.Context, id MessageID) (*MessageOutcome, error) {
 	if err := id.check(); err != nil {
 		return nil, fmt.Errorf("await a message: %w", err)
@@ -83,9 +82,12 @@ type messageWait struct {
 	id          MessageID
 	fingerprint string // of the content, "" if any will do
 	out         MessageOutcome
-	due         string       // what follows from the message, valid with its text
-	turn        chan turnEnd // of the wait for its turn, nil before that begins
-	corrections int          // how often its turn was corrected
+	due         string        // what follows from the message, valid with its text
+	changed     chan struct{} // a record of the message was stored
+	turn        chan turnEnd  // of the wait for its turn, nil before that begins
+	data        *string       // fingerprint of the data of its turn, nil before that is known
+	corrections int           // how often its turn was corrected
+	looks       int           // for the end of its turn
 	turns       sync.WaitGroup
 }
 
@@ -96,122 +98,108 @@ type turnEnd struct {
 }
 
 func (c *Client) awaitMessage(ctx context.Context, id MessageID, fingerprint string) (*MessageOutcome, error) {
-	fail := func(err error) (*MessageOutcome, error) {
+	w := &messageWait{c: c, id: id, fingerprint: fingerprint, changed: make(chan struct{}, 1)}
+	if err := w.wait(ctx); err != nil {
 		return nil, fmt.Errorf("await message %.80q of chat %.80q: %w", id.Message, id.Chat, err)
 	}
-	changed := make(chan struct{}, 1)
-	key := subjects.MessageKey(tenant(id.App), id.Chat, id.Run, id.Message)
-	sub, err := c.nc.Subscribe(c.space.EventOfTurn(key, idempotency.AnyToken), func(*nats.Msg) {
+	return &w.out, nil
+}
+
+// wait reads the message until all that follows from it is stored.
+func (w *messageWait) wait(ctx context.Context) error {
+	stopListening, err := w.listen()
+	if err != nil {
+		return err
+	}
+	defer stopListening()
+	status := w.c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer w.c.nc.RemoveStatusListener(status)
+	workers := w.c.watchWorkers(w.id.asTurn())
+	defer workers.stop()
+	claim := claimWatch{on: w.c.o.OnUnclaimed, deadline: time.Now().Add(w.c.o.NoWorkerAfter)}
+	ofTurn, stop := context.WithCancel(ctx)
+	defer w.turns.Wait()
+	defer stop()
+	for missing := errNotRead; ; {
+		err := w.read(ctx)
+		if err == nil && !w.done() {
+			err = w.awaitTurn(ofTurn)
+		}
+		switch {
+		case errors.Is(err, ErrMessageConflict), errors.Is(err, ErrConflict):
+			return err
+		case err == nil && w.done():
+			return nil
+		case ctx.Err() == nil:
+			missing = w.missing(err)
+		}
+		workers.saw(err)
+		claim.saw(w.id.asTurn(), w.out.Text != nil, err)
+		if err := w.next(ctx, status, w.pause(err != nil || claim.pending()), missing); err != nil {
+			return err
+		}
+	}
+}
+
+// listen notes each record of the message that is stored, until stop is called.
+func (w *messageWait) listen() (stop func(), err error) {
+	key := subjects.MessageKey(tenant(w.id.App), w.id.Chat, w.id.Run, w.id.Message)
+	sub, err := w.c.nc.Subscribe(w.c.space.EventOfTurn(key, idempotency.AnyToken), func(*nats.Msg) {
 		select {
-		case changed <- struct{}{}:
+		case w.changed <- struct{}{}:
 		default: // one is enough
 		}
 	})
 	if err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("listen to its records: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	status := c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
-	defer c.nc.RemoveStatusListener(status)
-	tick := time.NewTicker(rereadEvery)
-	defer tick.Stop()
-	workers := c.watchWorkers(id.asTurn())
-	defer workers.stop()
-	claim := claimWatch{on: c.o.OnUnclaimed, deadline: time.Now().Add(c.o.NoWorkerAfter)}
-	w := &messageWait{c: c, id: id, fingerprint: fingerprint}
-	ofTurn, stop := context.WithCancel(ctx)
-	defer w.turns.Wait()
-	defer stop()
-	missing := errNotRead
-	for {
-		err := w.read(ctx)
+	return func() { _ = sub.Unsubscribe() }, nil // fails only on a closed connection
+}
+
+// firstLook is after how long the message is read again once it is known that it makes a turn: that may never run, and of that there is
+// no live copy. Each further time is twice as long.
+const firstLook = 50 * time.Millisecond
+
+// pause is after how long the message is read again without a live copy.
+func (w *messageWait) pause(soon bool) time.Duration {
+	pause := rereadEvery
+	if w.follows("turn") && !w.follows("handoff") && w.out.Response == nil {
+		pause = min(pause, firstLook<<w.looks)
+		w.looks = min(w.looks+1, 10) //nolint:mnd // longer than rereadEvery
+	}
+	if soon {
+		pause = min(pause, w.c.o.NoWorkerAfter/3)
+	}
+	return pause
+}
+
+// next waits until the message is to be read again. After a deadline the error has what is missing.
+func (w *messageWait) next(ctx context.Context, status <-chan nats.Status, pause time.Duration, missing error) error {
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	select {
+	case <-w.changed:
+	case <-again.C:
+	case s := <-status:
+		if s == nats.CLOSED {
+			return nats.ErrConnectionClosed
+		}
+	case end := <-w.turn:
 		switch {
-		case errors.Is(err, ErrMessageConflict):
-			return fail(err)
-		case err == nil && w.done():
-			return &w.out, nil
-		case err == nil:
-			w.awaitTurn(ofTurn)
-		}
-		if ctx.Err() == nil {
-			missing = w.missing(err)
-		}
-		workers.saw(err)
-		claim.saw(id.asTurn(), w.out.Text != nil, err)
-		again := tick.C
-		if err != nil || claim.pending() { // ask again soon
-			again = time.After(min(rereadEvery, c.o.NoWorkerAfter/3))
-		}
-		select {
-		case <-changed:
-		case <-again:
-		case s := <-status:
-			if s == nats.CLOSED {
-				return fail(nats.ErrConnectionClosed)
-			}
-		case end := <-w.turn:
-			if end.err != nil {
-				return fail(end.err)
-			}
+		case errors.Is(end.err, ErrConflict) && w.follows("handoff"): // its data may run under a reused key: that is known with the handoff
+		case end.err != nil:
+			return end.err
+		default:
 			w.turn = nil
 			w.ended(end.response)
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fail(fmt.Errorf("%w: %w", context.Cause(ctx), missing))
-			}
-			return fail(context.Cause(ctx))
 		}
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), missing)
+		}
+		return context.Cause(ctx)
 	}
-}
-
-// asTurn is the name of the message in the options of a client.
-func (id *MessageID) asTurn() TurnID {
-	return TurnID{App: id.App, Chat: id.Chat, Run: id.Run, Turn: id.Message}
-}
-
-// ofTurn is the identity of the turn that the message makes, or of its last correction.
-func (w *messageWait) ofTurn() TurnID {
-	return TurnID{App: w.id.App, Chat: w.id.Chat, Run: w.id.Run, Turn: w.out.Text.CorrectedTurn(w.corrections)}
-}
-
-// ended takes the response of the turn, unless a correction follows.
-func (w *messageWait) ended(r *Response) {
-	if r.Correcting && w.corrections < w.out.Text.Corrections {
-		w.corrections++
-		return
-	}
-	w.out.Response = r
-}
-
-// awaitTurn begins to wait for the response of the turn, once it is known that the message makes one.
-func (w *messageWait) awaitTurn(ctx context.Context) {
-	if !w.follows("turn") || w.turn != nil || w.out.Response != nil {
-		return
-	}
-	w.turn = make(chan turnEnd, 1)
-	w.turns.Go(func() {
-		response, err := w.c.await(ctx, w.ofTurn(), "")
-		w.turn <- turnEnd{response, err}
-	})
-}
-
-// follows reports whether a turn or a handoff follows from the message.
-func (w *messageWait) follows(what string) bool {
-	return slices.Contains(strings.Split(w.due, ","), what)
-}
-
-// done reports whether all that follows from the message was read.
-func (w *messageWait) done() bool {
-	switch t := w.out.Text; {
-	case t == nil:
-		return false
-	case w.follows("handoff") && w.out.Handoff == nil:
-		return false
-	case w.follows("turn"):
-		return w.out.Response != nil || w.out.Handoff != nil // it has no response if its workflow sends none to failures
-	default:
-		return t.Turn != "" || t.Model == "" || t.StructuredOutput == nil && t.Unread == nil || w.out.Output != nil
-	}
+	return nil
 }
 
 // missing is why the wait is not over, from a read of the message.
@@ -250,9 +238,16 @@ func (w *messageWait) read(ctx context.Context) error {
 	}
 	w.out.Updates = updates
 	for w.out.Handoff != nil && w.follows("turn") && w.out.Response == nil {
-		end, _, err := w.c.ended(ctx, w.ofTurn(), "", new(questionWatch)) // it is stored before the handoff
-		if err != nil || end == nil {
+		data, err := w.dataOfTurn(ctx)
+		if err != nil {
 			return err
+		}
+		end, _, err := w.c.ended(ctx, w.ofTurn(), data, new(questionWatch)) // it is stored before the handoff
+		switch {
+		case err != nil || end == nil:
+			return err
+		case end.ofOther(data):
+			return ErrConflict
 		}
 		response, err := parseResponse(end.event)
 		if err != nil {
@@ -275,6 +270,7 @@ func (w *messageWait) note(r *api.Record, updates *[]events.ContextUpdate) error
 			return ErrMessageConflict
 		}
 		w.due, w.out.Text = r.Due, new(events.Text)
+		w.out.Output, w.out.Handoff, *updates = nil, nil, nil // older ones are of an earlier message with the id
 		err = e.As(w.out.Text)
 	case events.RecordStructuredOutput:
 		w.out.Output = new(events.StructuredOutput)

@@ -31,9 +31,15 @@ func talking(t *testing.T, s *oneturntest.Server) {
 	for name, manifest := range map[string]string{
 		"Interview": interviewManifest,
 		"Plain": `
-agents: {Critic: {model: Plan}, Asker: {model: Plan}, Speaker: {}}
+agents: {Critic: {model: Plan}, Asker: {model: Plan}, Builder: {model: Plan}, Speaker: {}}
 models: {Plan: {type: object, required: [title], properties: {title: {type: string}}}}
-tools: [{name: ask, kind: go, agent: Asker, effect: replay}]
+tools: [{name: ask, kind: go, agent: Asker, effect: replay}, {name: build, kind: go, agent: Builder, effect: replay}]
+`,
+		"SilentWithoutRules": `
+agents: {Builder: {model: Plan}}
+models: {Plan: {type: object, required: [title], properties: {title: {type: string}}}}
+tools: [{name: build, kind: go, agent: Builder, effect: replay}]
+compat: {silent: true}
 `,
 		"Silent": interviewManifest + "compat: {silent: true}\n",
 	} {
@@ -130,6 +136,72 @@ func TestWaitForAMessageWhoseTurnHasNoResponseEndsWithItsHandoff(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, got.Response)
 	require.Equal(t, "user", *got.Handoff.To)
+}
+
+func TestWaitForAMessageEndsThoughNothingFollowsFromTheFailureOfItsTurn(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	talking(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c := client(t, s)
+	m := written("m1", "SilentWithoutRules", "Builder", "No plan today.")
+	for range 2 { // again, from what is stored
+		got, err := c.DoMessage(ctx, m)
+		require.NoError(t, err)
+		require.Equal(t, "m1", got.Text.Turn)
+		require.Nil(t, got.Response)
+		require.Nil(t, got.Handoff)
+	}
+	got, err := c.DoMessage(ctx, written("m2", "SilentWithoutRules", "Builder", `{"title":"Shop"}`))
+	require.NoError(t, err)
+	require.Equal(t, "Shop", got.Response.Payload)
+}
+
+func TestWaitForAMessageReturnsNoResponseToOtherData(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	talking(t, s)
+	c := client(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for workflow, agent := range map[string]string{"Plain": "Builder", "Interview": "Architect"} {
+		published := &oneturn.Turn{
+			TurnID: oneturn.TurnID{App: "app", Chat: "chat 1", Run: "r1", Turn: workflow}, Workflow: workflow, Agent: agent, Model: "Plan", Data: post{"Shop"},
+		}
+		_, err := c.Do(ctx, published)
+		require.NoError(t, err)
+		m := written("other of "+workflow, workflow, agent, `{"title":"Bazaar"}`)
+		m.Turn = workflow
+		for range 2 { // again, from what is stored
+			_, err = c.DoMessage(ctx, m)
+			require.ErrorIs(t, err, oneturn.ErrConflict)
+		}
+		m = written("same of "+workflow, workflow, agent, `{"title":"Shop"}`)
+		m.Turn = workflow
+		got, err := c.DoMessage(ctx, m)
+		require.NoError(t, err)
+		require.Equal(t, "Shop", got.Response.Payload)
+	}
+}
+
+func TestWaitForAMessageKnowsTheDataOfALargeTurn(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	talking(t, s)
+	c := client(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	m := written("m1", "Plain", "Builder", post{strings.Repeat("x", 300<<10)})
+	got, err := c.DoMessage(ctx, m)
+	require.NoError(t, err)
+	require.True(t, got.Response.Success)
+	_, inBlob := events.BlobOf(got.Text.StructuredOutput)
+	require.True(t, inBlob)
+	m = written("m2", "Plain", "Builder", post{strings.Repeat("y", 300<<10)})
+	m.Turn = "m1"
+	_, err = c.DoMessage(ctx, m)
+	require.ErrorIs(t, err, oneturn.ErrConflict)
 }
 
 func TestWaitForAMessageStatesWhatIsMissing(t *testing.T) {

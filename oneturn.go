@@ -14,8 +14,8 @@
 // unsafe (the default) is entered at most once per turn; if its worker dies inside it, the
 // response has the code interrupted. See docs/guarantees.md for what that does not cover.
 //
-// config.go, worker.go and tool.go are the worker's side; turn.go, message.go, client.go, retry.go, await.go, await_message.go,
-// questions.go, steps.go, blob.go and context_variables.go the client's; check_plan.go is the dry run of a plan. What a running
-// tool uses is package tool, the wire types of the request API are package api, and
-// package oneturntest tests tools.
+// config.go, worker.go and tool.go are the worker's side; turn.go, message.go, client.go, retry.go, await.go, await_message.go with
+// await_message_turn.go, questions.go, steps.go, blob.go and context_variables.go the client's; check_plan.go is the dry run of a
+// plan. What a running tool uses is package tool, the wire types of the request API are package api, and package oneturntest tests
+// tools.
 package oneturn
