@@ -6,6 +6,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handoff"
 )
 
 // Agent is what a worker knows of an agent whose messages it handles.
@@ -20,6 +21,8 @@ type Agent struct {
 	Corrections int
 	// Visual reports whether frontends display the agent: ui_config.visual_agents names it, or no agent at all.
 	Visual bool
+	// Unknown states the fix for an agent that the manifests do not name, although they name others; "" if they name it.
+	Unknown string
 }
 
 // Structured reports whether a message of the agent is expected to be JSON.
@@ -41,6 +44,9 @@ func (s *Set) Agent(workflow, agent string) (Agent, error) {
 		a.Model = a.Tool.Model
 	}
 	a.Corrections = w.corrections[a.Name].Most
+	if w.listsAgents && !handoff.IsUser(a.Name) && !slices.Contains(w.agents, a.Name) {
+		a.Unknown = didYouMean(a.Name, w.agents)
+	}
 	return a, nil
 }
 

@@ -200,7 +200,7 @@ func fieldsOf(names []string) string {
 
 // checkAgents warns of agents that wait for a tool that never comes.
 func (b *binder) checkAgents() {
-	b.w.agents = b.agentNames()
+	b.w.agents, b.w.listsAgents = b.agentNames(), len(b.agents) > 0
 	for _, bound := range b.w.bindings {
 		if !slices.Contains(b.w.agents, bound.Agent) {
 			b.w.agents = append(b.w.agents, bound.Agent)

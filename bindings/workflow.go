@@ -40,6 +40,7 @@ type workflow struct {
 	allowed       map[string][]string // the agents with a list of tools
 	order         []string            // their names, in the order of the manifests
 	agents        []string
+	listsAgents   bool // the manifests have a list of agents: more than the names in tools
 	models        []string
 	unreadable    []place
 	compatEvents  bool                    // compat.events

@@ -7,8 +7,8 @@ import (
 )
 
 // DecodeMessage decodes an agent_message or user_message, in its envelope or bare. The names are the same as in [DecodeTurn]; the
-// id of the message is message_id or id. The content is a text, or an object or list if the producer has parsed it; a user's
-// is a text or an object.
+// id of the message is message_id or id. The content is a text, or an object or list: of an agent one that the producer has parsed, of a user
+// for example the parts of a message with images.
 //
 // Every error is an [ErrBadArgs] that names the field. A message without chat or id wraps a *[MissingFieldError].
 func DecodeMessage(body []byte) (*AgentMessage, error) {

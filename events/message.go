@@ -61,7 +61,7 @@ type Text struct {
 	Agent            string       `json:"agent"`
 	UserID           string       `json:"user_id,omitempty"`
 	WorkflowName     string       `json:"workflow_name"`
-	Content          any          `json:"content"` // text to display, or a [Blob]
+	Content          any          `json:"content"` // text to display, the object or list that was sent, or a [Blob]
 	UIHidden         bool         `json:"ui_hidden"`
 	IsVisual         bool         `json:"is_visual"`                      // the manifests let frontends display this agent
 	Turn             string       `json:"turn_idempotency_key,omitempty"` // of the turn that the message makes
@@ -69,10 +69,10 @@ type Text struct {
 	StructuredOutput any          `json:"structured_output,omitempty"`    // the object that was found in the content, or a [Blob]
 	Repairs          []string     `json:"repairs,omitempty"`              // what was repaired in it
 	Around           []string     `json:"around,omitempty"`               // what stood around it
-	Warnings         []string     `json:"warnings,omitempty"`
-	Unread           *Rejection   `json:"unread,omitempty"`      // why no object was found, or of an agent without a tool why it does not fit the model
-	Corrections      int          `json:"corrections,omitempty"` // how often a model is asked to correct the output if it cannot be used
-	Changes          []TextChange `json:"changes,omitempty"`     // what the triggers of the agent's texts may change
+	Warnings         []string     `json:"warnings,omitempty"`             // what looks wrong: [WarningUnknownAgent], or a warning of package agentjson about the object
+	Unread           *Rejection   `json:"unread,omitempty"`               // why no object was found, or of an agent without a tool why it does not fit the model
+	Corrections      int          `json:"corrections,omitempty"`          // how often a model is asked to correct the output if it cannot be used
+	Changes          []TextChange `json:"changes,omitempty"`              // what the triggers of the agent's texts may change
 }
 
 // TurnFingerprint is the fingerprint of the turn that the message makes, in hex: of its object, or of its content if no object was
@@ -88,6 +88,10 @@ func (t *Text) TurnFingerprint() string {
 	sum := Fingerprint(&StructuredOutputReady{Workflow: t.WorkflowName, Agent: t.Agent, Model: t.Model, Data: data})
 	return Hex(sum)
 }
+
+// WarningUnknownAgent is a warning of a [Text]: the manifests of its workflow name other agents, and not this one. Probably its name is
+// misspelt, and its message would have more than a text.
+const WarningUnknownAgent = "unknown_agent"
 
 // TextChange is a step of a trigger whose text matches: it sets a variable if that has the value From, or whatever value it has
 // if From is nil.

@@ -150,6 +150,10 @@ func (h *Handlers) claimMessage(ctx context.Context, m *message, e *events.Agent
 		return nil, err
 	case s.record.Time.IsZero(): // stored just now; its lease proves nothing: a server that has lost its leader may count a delivery twice
 		h.countText(s, e)
+		if agent.Unknown != "" {
+			h.logThrottled(m, slog.LevelWarn, "a message of an agent that the manifests do not name is stored as a text", "", "workflow", throttle.Cut(s.WorkflowName),
+				"agent", throttle.Cut(s.Agent), "chat", throttle.Cut(s.ChatID), "message", throttle.Cut(s.MessageID), "fix", agent.Unknown)
+		}
 		return s, nil
 	}
 	return s, h.takeStored(s, e, fingerprint)

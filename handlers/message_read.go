@@ -19,6 +19,9 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 		ID: e.ID, MessageID: e.ID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, TurnSequence: e.TurnSequence,
 		Agent: e.Agent, UserID: e.UserID, WorkflowName: e.Workflow, Content: e.Content, IsVisual: agent.Visual,
 	}
+	if agent.Unknown != "" {
+		t.Warnings = append(t.Warnings, events.WarningUnknownAgent)
+	}
 	text, isText := e.Content.(string)
 	if isText {
 		effects := h.Bindings().Rules(agent.Workflow).Text(e.Agent, text)
@@ -37,7 +40,7 @@ func (h *Handlers) read(e *events.AgentMessage, agent *bindings.Agent) (*events.
 	switch {
 	case err == nil:
 		t.StructuredOutput = found.Object
-		t.Repairs, t.Around, t.Warnings = texts(found.Repairs), texts(found.Around), texts(found.Warnings)
+		t.Repairs, t.Around, t.Warnings = texts(found.Repairs), texts(found.Around), append(t.Warnings, texts(found.Warnings)...)
 		if agent.Tool != nil {
 			t.Turn, t.Content = e.Turn, introduction(e.Agent, found.Object)
 			return t, found.Object // its turn is checked like any other

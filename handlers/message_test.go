@@ -1,8 +1,10 @@
 package handlers_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -37,6 +39,36 @@ func TestMessageOfAUserIsAnEventOfAnotherKind(t *testing.T) {
 	require.Equal(t, "user_message", text["kind"])
 	require.Equal(t, "ada", text["user_id"])
 	require.Equal(t, "A shop, please.", text["content"])
+}
+
+func TestContentOfAUserMayBeAList(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow + `
+handoffs:
+- {from: user, to: Architect, trigger: NEXT}
+- {from: user, to: Interviewer}
+`}, nothing)
+	parts := []any{map[string]any{"type": "text", "text": "NEXT"}, map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.com/a.png"}}}
+	k.deliver("m1", events.AgentUser, parts)
+	require.Equal(t, parts, k.of("m1", "text")["content"])
+	require.Equal(t, "Interviewer", k.of("m1", "handoff")["to"], "rules and triggers match texts")
+}
+
+func TestTextOfAnAgentThatTheManifestsDoNotNameHasAWarning(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow}, nothing)
+	var log bytes.Buffer
+	k.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	k.deliver("m1", "Interviever", "What shall I build?")
+	require.Equal(t, []any{"unknown_agent"}, k.of("m1", "text")["warnings"])
+	require.Contains(t, log.String(), `did you mean \"Interviewer\"?`)
+	for id, agent := range map[string]string{"m2": "Interviewer", "m3": events.AgentUser, "m4": "user_proxy", "m5": "Architect"} {
+		k.deliver(id, agent, `{"title":"Shop"}`)
+		require.Nil(t, k.of(id, "text")["warnings"], agent)
+	}
+	unlisted := newMessageKit(t, map[string]string{"oneturn.yaml": "context: {x: 1}\n"}, nothing)
+	unlisted.deliver("m1", "Interviever", "What shall I build?")
+	require.Nil(t, unlisted.of("m1", "text")["warnings"], "the manifests list no agents")
 }
 
 func TestIDOfAMessageThatIsUsedAgainWithOtherContentChangesNothing(t *testing.T) {

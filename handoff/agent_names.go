@@ -36,6 +36,9 @@ func alias(name string) string {
 	return ""
 }
 
+// IsUser reports whether a name stands for the person of the chat: [User] or one of its aliases.
+func IsUser(name string) bool { return alias(name) == User }
+
 // agent returns the agent with this name, "" if there is none or several differ from it in case only.
 func (n names) agent(name string) string {
 	name = events.Name(strings.TrimSpace(name))

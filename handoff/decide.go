@@ -59,7 +59,7 @@ func (r *Rules) Decide(in Input) (Decision, *Question) {
 
 // speaker returns the source that a name of a message stands for.
 func (r *Rules) speaker(name string) string {
-	if alias(name) == User {
+	if IsUser(name) {
 		return User
 	}
 	if agent := r.names.agent(name); agent != "" {

@@ -71,6 +71,7 @@ func (l *messageReport) addText(r *idempotency.Record, fact *recordFact, payload
 	l.App, l.Chat, l.Run, l.ID = text.AppID, text.ChatID, text.RunID, text.MessageID
 	l.Sequence, l.OutOfOrder, l.Workflow, l.Agent, l.User = text.TurnSequence, text.OutOfOrder, text.WorkflowName, text.Agent, text.UserID
 	l.Hidden, l.Visual, l.Model, l.turn = text.UIHidden, text.IsVisual, text.Model, text.Turn
+	l.Warnings = text.Warnings
 	var value json.RawMessage
 	l.ContentBytes, l.ContentBlob, value = size(text.Content)
 	if words, ok := text.Content.(string); ok {
@@ -79,7 +80,7 @@ func (l *messageReport) addText(r *idempotency.Record, fact *recordFact, payload
 		l.Content = value
 	}
 	if text.StructuredOutput != nil {
-		l.Output = &objectFacts{Repairs: text.Repairs, Around: text.Around, Warnings: text.Warnings}
+		l.Output = &objectFacts{Repairs: text.Repairs, Around: text.Around}
 		l.Output.Bytes, l.Output.Blob, l.Output.Value = size(text.StructuredOutput)
 		if !payload {
 			l.Output.Value = nil

@@ -51,7 +51,8 @@ type messageReport struct {
 
 	Model    string          `json:"model,omitempty"` // of the agent
 	Output   *objectFacts    `json:"structured_output,omitempty"`
-	Unread   string          `json:"unread,omitempty"` // why no object was found, of an agent that has a model
+	Warnings []string        `json:"warnings,omitempty"` // what looks wrong: unknown_agent, or about the object
+	Unread   string          `json:"unread,omitempty"`   // why no object was found, of an agent that has a model
 	Failure  events.Code     `json:"failure,omitempty"`
 	Triggers []triggerFact   `json:"triggers,omitempty"` // that the text matches
 	Turns    []messageTurn   `json:"turns,omitempty"`    // that it has made: the first, then the corrections
@@ -69,12 +70,11 @@ type messageReport struct {
 
 // objectFacts are details of the object that was found in a message.
 type objectFacts struct {
-	Bytes    int             `json:"bytes"`
-	Blob     string          `json:"blob,omitempty"`
-	Repairs  []string        `json:"repairs,omitempty"`
-	Around   []string        `json:"around,omitempty"`
-	Warnings []string        `json:"warnings,omitempty"`
-	Value    json.RawMessage `json:"value,omitempty"` // with --payload
+	Bytes   int             `json:"bytes"`
+	Blob    string          `json:"blob,omitempty"`
+	Repairs []string        `json:"repairs,omitempty"`
+	Around  []string        `json:"around,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"` // with --payload
 }
 
 // triggerFact is a trigger that a text matches: it may set a variable, and has set it if the change is stored.

@@ -66,6 +66,14 @@ func TestShowPrintsAMessageBelowItsTurn(t *testing.T) {
 	require.Equal(t, "validation_failed", string(failed.Failure))
 }
 
+func TestShowPrintsThatTheManifestsDoNotNameTheAgentOfAMessage(t *testing.T) {
+	t.Parallel()
+	v := newInterview(t)
+	v.publish("m1", "Interviever", "What shall I build?")
+	require.Regexp(t, `(?m)^ *warnings +unknown_agent$`, ok(t, v.Server, "show", "c", "m1", "--message"))
+	require.Equal(t, []string{"unknown_agent"}, decode[onlyMessage](t, v.Server, "show", "c", "m1", "--message").Message.Warnings)
+}
+
 func TestLsListsMessages(t *testing.T) {
 	t.Parallel()
 	v := newInterview(t)

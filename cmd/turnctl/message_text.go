@@ -61,8 +61,8 @@ func (l *messageReport) facts() [][]string {
 		add("object", o.text(l.Model))
 		add("repaired", strings.Join(o.Repairs, ", "))
 		add("around it", strings.Join(o.Around, ", "))
-		add("warnings", strings.Join(o.Warnings, ", "))
 	}
+	add("warnings", strings.Join(l.Warnings, ", "))
 	return rows
 }
 
