@@ -18,5 +18,5 @@
 //   - input.go, input_document.go, input_error.go: the input of a run; peer.go, downgrade.go: versions of clients
 //   - stream.go, frame.go: the stream of server-sent events
 //   - verifier.go, verify_ids.go, verify_run.go, verify_messages.go, verify_calls.go, verify_chunks.go: the rules of streams
-//   - capabilities.go, info.go: what a server offers; ids.go: ids that follow from a turn
+//   - capabilities.go, runtime.go: what a server offers; ids.go: ids that follow from a turn
 package agui

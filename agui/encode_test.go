@@ -150,17 +150,3 @@ func TestIDsOfCallsAreStable(t *testing.T) {
 		require.False(t, ok, other)
 	}
 }
-
-func TestInfoHasWhatCopilotKitRequires(t *testing.T) {
-	t.Parallel()
-	yes := true
-	b, err := json.Marshal(agui.Info{Version: "1", Agents: map[string]agui.AgentInfo{
-		"Gate": {Name: "Gate", ClassName: "HttpAgent", Capabilities: &agui.Capabilities{HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Interrupts: &yes}}},
-	}})
-	require.NoError(t, err)
-	require.JSONEq(t, `{"version":"1","mode":"sse","audioFileTranscriptionEnabled":false,"agents":{"Gate":
-		{"name":"Gate","className":"HttpAgent","description":"","capabilities":{"humanInTheLoop":{"interrupts":true}}}}}`, string(b))
-	b, err = json.Marshal(agui.Info{})
-	require.NoError(t, err)
-	require.Contains(t, string(b), `"agents":{}`)
-}

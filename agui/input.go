@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,12 +28,16 @@ type RunAgentInput struct {
 	Context        []Context          `json:"context,omitempty"`
 	ForwardedProps stdjson.RawMessage `json:"forwardedProps,omitzero"`
 	Resume         []ResumeEntry      `json:"resume,omitempty"`
-
-	peer Peer
 }
 
-// Peer returns the version of AG-UI that the client speaks. It is known of inputs from [ReadInput].
-func (in *RunAgentInput) Peer() Peer { return in.peer }
+// Peer returns the version of AG-UI that the client speaks. A version that [ReadInput] refuses is the zero Peer.
+func (in *RunAgentInput) Peer() Peer {
+	peer, err := ParsePeer(in.ProtocolVersion)
+	if err != nil {
+		return Peer{}
+	}
+	return peer
+}
 
 // Tool returns the tool of the client with this name.
 func (in *RunAgentInput) Tool(name string) (Tool, bool) {
@@ -53,19 +59,14 @@ type InputLimits struct {
 // ReadInput reads the input of a run from r, usually the body of a request. Unknown members are ignored, at every level. An
 // input that it refuses is an *[InputError]; other errors come from r.
 func ReadInput(r io.Reader, limits InputLimits) (*RunAgentInput, error) {
-	body, err := readDocument(r, limits)
-	if err != nil {
-		return nil, err
-	}
 	in := &RunAgentInput{}
-	// readDocument has refused duplicate names.
-	if err := json.Unmarshal(body, in, jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, unmarshalError(err)
+	if err := readInto(r, limits, in); err != nil {
+		return nil, err
 	}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	if in.peer, err = ParsePeer(in.ProtocolVersion); err != nil {
+	if _, err := ParsePeer(in.ProtocolVersion); err != nil {
 		return nil, err
 	}
 	return in, nil
@@ -161,7 +162,7 @@ func typeName(t reflect.Type) string {
 // maxField bounds the names of fields in errors: keys may be as long as the document.
 const maxField = 200
 
-// fieldOf writes a pointer the way people write fields: messages[2].id.
+// fieldOf writes a pointer the way people write fields: messages[2].id. What cannot be printed, in names of the client, is '?'.
 func fieldOf(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
@@ -174,5 +175,11 @@ func fieldOf(p jsontext.Pointer) string {
 		}
 		b.WriteString(token)
 	}
-	return strings.ToValidUTF8(b.String()[:min(b.Len(), maxField)], "")
+	printable := func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}
+	return strings.Map(printable, strings.ToValidUTF8(b.String()[:min(b.Len(), maxField)], ""))
 }

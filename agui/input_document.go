@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -17,6 +18,19 @@ const (
 	maxDigits     = 64 // characters of a number
 )
 
+// readInto decodes the one document of r.
+func readInto(r io.Reader, limits InputLimits, v any) error {
+	body, err := readDocument(r, limits)
+	if err != nil {
+		return err
+	}
+	// readDocument has refused duplicate names.
+	if err := json.Unmarshal(body, v, jsontext.AllowDuplicateNames(true)); err != nil {
+		return unmarshalError(err)
+	}
+	return nil
+}
+
 // readDocument returns the one JSON document of r, whose size, depth and values are bounded, and which has no key twice.
 func readDocument(r io.Reader, limits InputLimits) ([]byte, error) {
 	limit := limits.Bytes
@@ -25,7 +39,7 @@ func readDocument(r io.Reader, limits InputLimits) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the run input: %w", err)
+		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if int64(len(body)) > limit {
 		return nil, &InputError{Code: CodeTooLarge, Msg: fmt.Sprintf("over %d bytes: send fewer messages, the server has the others", limit)}
@@ -56,7 +70,7 @@ func checkDocument(body []byte, limits InputLimits) error {
 		case whole:
 			return &InputError{Code: CodeBadJSON, Msg: "more after the document: send one document"}
 		case first && token.Kind() != jsontext.KindBeginObject:
-			return &InputError{Code: CodeBadJSON, Msg: "not an object: send {\"threadId\": …, \"runId\": …, \"messages\": […]}"}
+			return &InputError{Code: CodeBadJSON, Msg: "not an object"}
 		case d.StackDepth() > depth:
 			return &InputError{Code: CodeBadJSON, Field: fieldOf(d.StackPointer()), Msg: fmt.Sprintf("more than %d lists and objects inside each other", depth)}
 		}
@@ -68,7 +82,7 @@ func checkDocument(body []byte, limits InputLimits) error {
 			values--
 		}
 		if values < 0 {
-			return &InputError{Code: CodeTooLarge, Msg: "more values than a run input may have: send fewer messages, the server has the others"}
+			return &InputError{Code: CodeTooLarge, Msg: "more values than a request may have: send fewer messages, the server has the others"}
 		}
 	}
 }

@@ -14,7 +14,7 @@ const (
 	CodeTooLarge           = "too_large"           // more bytes or values than the limits allow
 )
 
-// InputError is why an input is refused. It names fields of the input, but has no values of them except of protocolVersion.
+// InputError is why a request is refused. It names fields, but has no values of them except of protocolVersion.
 type InputError struct {
 	Code  string // one of the codes above
 	Field string // for example messages[2].id; "" is the document
@@ -24,7 +24,7 @@ type InputError struct {
 // Error implements error.
 func (e *InputError) Error() string {
 	var b strings.Builder
-	b.WriteString("read the run input: ")
+	b.WriteString("read the request: ")
 	b.WriteString(e.Code)
 	b.WriteString(": ")
 	if e.Field != "" {

@@ -65,8 +65,9 @@ func TestRefusedInputNamesTheFieldAndTheFix(t *testing.T) {
 	deep := messages(`{"id":"u","role":"activity","content":` + strings.Repeat(`{"a":`, 70) + `1` + strings.Repeat(`}`, 70) + `}`)
 	for _, c := range []struct{ input, code, field, fix string }{
 		{``, agui.CodeBadJSON, "", "one document"},
-		{`[]`, agui.CodeBadJSON, "", "threadId"},
-		{`"x"`, agui.CodeBadJSON, "", "threadId"},
+		{`[]`, agui.CodeBadJSON, "", "an object"},
+		{`"x"`, agui.CodeBadJSON, "", "an object"},
+		{"{\"a\\u001b\\n\": 1e999}", agui.CodeBadJSON, "a??", "a string"},
 		{`{"threadId":"t",`, agui.CodeBadJSON, "", "all of it"},
 		{minimal + `{}`, agui.CodeBadJSON, "", "one document"},
 		{minimal + `]`, agui.CodeBadJSON, "", "one document"},

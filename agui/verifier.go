@@ -20,8 +20,9 @@ type Verifier struct {
 	seed  maphash.Seed
 	seen  map[uint64]owner    // entities that the client has, by hash
 	open  map[entity]*pending // what has to be closed before the run ends; nil but for calls
-	chunk entity              // what the last chunk was part of; the zero entity if there is none
+	chunk Event               // the first one of what the last chunk was part of; nil if there is none
 	held  int                 // bytes in open
+	calls []string            // that were started in this run
 }
 
 // entity is something that has an id.
@@ -34,6 +35,8 @@ type entity struct {
 // owner is the hash of the subagent that an entity belongs to; 0 is the agent.
 type owner uint64
 
+const anyOwner = ^owner(0) // clients do not check it
+
 // kind is what an id names. Ids of different kinds do not conflict.
 type kind byte
 
@@ -41,7 +44,9 @@ const (
 	aText      kind = iota + 1 // an open text message
 	aReasoning                 // an open reasoning message
 	aMessage                   // a message of any role, open or not
+	aParent                    // a message that calls can be part of
 	aSpan                      // of reasoning
+	aThought                   // a span or a reasoning message, which share their ids and owners
 	aCall
 	aResult // of a call, by the id of the call
 	aStep
@@ -50,7 +55,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"", "text message", "reasoning message", "message", "reasoning span", "tool call", "result", "step", "subagent", "activity"}[k]
+	return [...]string{"", "text message", "reasoning message", "message", "message of an assistant", "reasoning span", "reasoning", "tool call", "result", "step", "subagent", "activity"}[k]
 }
 
 // pending is what an open call has received.
@@ -62,6 +67,7 @@ type pending struct {
 const (
 	maxSeen = 200_000
 	maxOpen = 10_000
+	maxHeld = 10_000    // messages of an input, the newest: a verifier lives as long as its stream
 	maxTime = 1<<53 - 1 // JavaScript's largest integer
 )
 
@@ -69,10 +75,10 @@ const (
 // sent again except in snapshots.
 func NewVerifier(in *RunAgentInput) *Verifier {
 	v := &Verifier{
-		thread: in.ThreadID, run: in.RunID, peer: in.peer,
+		thread: in.ThreadID, run: in.RunID, peer: in.Peer(),
 		seed: maphash.MakeSeed(), seen: map[uint64]owner{}, open: map[entity]*pending{},
 	}
-	v.history(in.Messages)
+	v.history(in.Messages[max(0, len(in.Messages)-maxHeld):])
 	return v
 }
 
@@ -171,11 +177,11 @@ func (v *Verifier) checkMessageEvent(e Event) error {
 	case *ToolCallResult:
 		return v.result(e)
 	case *ReasoningStart:
-		return v.start(entity{kind: aSpan, id: e.MessageID}, aSpan, e.SubagentRunID)
+		return v.reasoningStart(entity{kind: aSpan, id: e.MessageID}, aSpan, e.SubagentRunID)
 	case *ReasoningEnd:
 		return v.close(entity{kind: aSpan, id: e.MessageID}, e.SubagentRunID)
 	case *ReasoningMessageStart:
-		return v.start(entity{kind: aReasoning, id: e.MessageID}, aMessage, e.SubagentRunID)
+		return v.reasoningStart(entity{kind: aReasoning, id: e.MessageID}, aMessage, e.SubagentRunID)
 	case *ReasoningMessageContent:
 		return v.within(entity{kind: aReasoning, id: e.MessageID}, e.SubagentRunID)
 	case *ReasoningMessageEnd:

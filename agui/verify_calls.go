@@ -13,26 +13,35 @@ func (v *Verifier) callStart(e *ToolCallStart) error {
 	if err := needed("toolCallName", e.ToolCallName); err != nil {
 		return err
 	}
+	call := entity{kind: aCall, id: e.ToolCallID}
+	if err := v.fresh(call, aCall); err != nil {
+		return err
+	}
+	parent := e.ParentMessageID
+	if parent == "" {
+		parent = e.ToolCallID // clients create a message with this id
+	}
+	known, joins := v.has(aMessage, parent), v.has(aParent, parent)
+	if known && (!joins || e.ParentMessageID == "") {
+		return fmt.Errorf("message %.100q cannot have the call, so that clients add another message with its id: use another parentMessageId or toolCallId", parent)
+	}
 	by := v.of(e.SubagentRunID)
-	message := e.ParentMessageID
-	if message == "" {
-		message = e.ToolCallID // clients create a message with this id
-	} else if of, known := v.seen[v.hash(aMessage, message)]; known {
-		if err := v.agrees(aMessage, message, e.SubagentRunID); err != nil {
+	if of := v.seen[v.hash(aMessage, parent)]; known && of != anyOwner {
+		if err := v.agrees(aMessage, parent, e.SubagentRunID); err != nil {
 			return err
 		}
 		by = of
 	}
-	call := entity{kind: aCall, id: e.ToolCallID}
 	if err := v.start(call, aCall, e.SubagentRunID); err != nil {
 		return err
 	}
 	v.open[call] = &pending{}
 	v.seen[v.hash(aCall, e.ToolCallID)] = by
-	if v.has(aMessage, message) {
+	v.calls = append(v.calls, e.ToolCallID)
+	if known {
 		return nil
 	}
-	return v.add(aMessage, message, by)
+	return errors.Join(v.add(aMessage, parent, anyOwner), v.add(aParent, parent, 0))
 }
 
 func (v *Verifier) callArgs(id, delta, tag string) error {

@@ -1,68 +1,111 @@
 package agui
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
-// Rules about chunks: the first chunk has what a start needs, others may leave it out, and the next event that is not about
-// the same thing closes it.
+// Rules about chunks: the first chunk has what a start needs, others may omit it but not change it, and the next event that is
+// not about the same message or call closes it. Clients assemble the chunks of each subagent separately, which this does not
+// follow: subagents send starts, contents and ends.
 
 // endChunk closes what the last chunks were part of, unless e continues it or does not touch it.
 func (v *Verifier) endChunk(e Event) error {
-	if v.chunk == (entity{}) {
+	if v.chunk == nil || v.continues(e) {
 		return nil
 	}
-	continues := false
-	switch e := e.(type) {
+	var err error
+	switch first := v.chunk.(type) {
 	case *TextMessageChunk:
-		continues = v.chunk.kind == aText && (e.MessageID == "" || e.MessageID == v.chunk.id)
+		err = v.close(entity{kind: aText, id: first.MessageID}, "")
 	case *ReasoningMessageChunk:
-		continues = v.chunk.kind == aReasoning && (e.MessageID == "" || e.MessageID == v.chunk.id)
+		err = v.close(entity{kind: aReasoning, id: first.MessageID}, "")
 	case *ToolCallChunk:
-		continues = v.chunk.kind == aCall && (e.ToolCallID == "" || e.ToolCallID == v.chunk.id)
-	case *Raw, *ActivitySnapshot, *ActivityDelta, *ReasoningEncryptedValue, *SubagentStarted, *RunError:
-		continues = true
+		err = v.callEnd(first.ToolCallID, "")
 	default:
 	}
-	if continues {
-		return nil
+	if err == nil { // else more chunks may complete it
+		v.chunk = nil
 	}
-	chunk := v.chunk
-	v.chunk = entity{}
-	if chunk.kind == aCall {
-		return v.callEnd(chunk.id, "")
+	return err
+}
+
+// continues reports whether an event leaves the chunks open.
+func (v *Verifier) continues(e Event) bool {
+	switch e := e.(type) {
+	case *TextMessageChunk:
+		first, ok := v.chunk.(*TextMessageChunk)
+		return ok && (e.MessageID == "" || e.MessageID == first.MessageID)
+	case *ReasoningMessageChunk:
+		first, ok := v.chunk.(*ReasoningMessageChunk)
+		return ok && (e.MessageID == "" || e.MessageID == first.MessageID)
+	case *ToolCallChunk:
+		first, ok := v.chunk.(*ToolCallChunk)
+		return ok && (e.ToolCallID == "" || e.ToolCallID == first.ToolCallID)
+	case *Raw, *ActivitySnapshot, *ActivityDelta, *ReasoningEncryptedValue, *SubagentStarted, *RunError:
+		return true
+	default:
+		return false
 	}
-	return v.close(chunk, "")
+}
+
+var errTagged = errors.New("a chunk of a subagent: send a start, contents and an end")
+
+// changed is the error of a chunk that has another value than the first one.
+func changed(field, first, now string) error {
+	if now != "" && now != first {
+		return fmt.Errorf("%s %.100q differs from the first chunk's: omit it", field, now)
+	}
+	return nil
 }
 
 func (v *Verifier) textChunk(e *TextMessageChunk) error {
-	if err := streamable(e.Role); err != nil {
-		return err
+	if e.SubagentRunID != "" {
+		return errTagged
 	}
-	return v.messageChunk(entity{kind: aText, id: e.MessageID}, e.SubagentRunID)
+	if first, ok := v.chunk.(*TextMessageChunk); ok {
+		role := first.Role
+		if role == "" {
+			role = RoleAssistant
+		}
+		return errors.Join(changed("role", string(role), string(e.Role)), changed("name", first.Name, e.Name))
+	}
+	if err := v.textStart(&TextMessageStart{MessageID: e.MessageID, Role: e.Role}); err != nil {
+		return fmt.Errorf("first chunk: %w", err)
+	}
+	v.chunk = &TextMessageChunk{MessageID: e.MessageID, Role: e.Role, Name: e.Name}
+	return nil
 }
 
 func (v *Verifier) reasoningChunk(e *ReasoningMessageChunk) error {
-	return v.messageChunk(entity{kind: aReasoning, id: e.MessageID}, e.SubagentRunID)
-}
-
-// messageChunk starts a message, or continues the current one.
-func (v *Verifier) messageChunk(e entity, tag string) error {
-	if v.chunk.kind == e.kind {
-		return v.within(v.chunk, tag)
+	if e.SubagentRunID != "" {
+		return errTagged
 	}
-	if err := v.start(e, aMessage, tag); err != nil {
+	if _, ok := v.chunk.(*ReasoningMessageChunk); ok {
+		return nil
+	}
+	if err := v.reasoningStart(entity{kind: aReasoning, id: e.MessageID}, aMessage, ""); err != nil {
 		return fmt.Errorf("first chunk: %w", err)
 	}
-	v.chunk = e
+	v.chunk = &ReasoningMessageChunk{MessageID: e.MessageID}
 	return nil
 }
 
 func (v *Verifier) callChunk(e *ToolCallChunk) error {
-	if v.chunk.kind != aCall {
-		start := &ToolCallStart{ToolCallID: e.ToolCallID, ToolCallName: e.ToolCallName, ParentMessageID: e.ParentMessageID, SubagentRunID: e.SubagentRunID}
+	if e.SubagentRunID != "" {
+		return errTagged
+	}
+	first, ok := v.chunk.(*ToolCallChunk)
+	if !ok {
+		start := &ToolCallStart{ToolCallID: e.ToolCallID, ToolCallName: e.ToolCallName, ParentMessageID: e.ParentMessageID}
 		if err := v.callStart(start); err != nil {
 			return fmt.Errorf("first chunk: %w", err)
 		}
-		v.chunk = entity{kind: aCall, id: e.ToolCallID}
+		first = &ToolCallChunk{ToolCallID: e.ToolCallID, ToolCallName: e.ToolCallName, ParentMessageID: e.ParentMessageID}
+		v.chunk = first
 	}
-	return v.callArgs(v.chunk.id, e.Delta, e.SubagentRunID)
+	if err := errors.Join(changed("toolCallName", first.ToolCallName, e.ToolCallName), changed("parentMessageId", first.ParentMessageID, e.ParentMessageID)); err != nil {
+		return err
+	}
+	return v.callArgs(first.ToolCallID, e.Delta, "")
 }

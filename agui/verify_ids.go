@@ -46,14 +46,8 @@ func (v *Verifier) add(k kind, id string, by owner) error {
 
 // start opens an entity that the client may not have, under the kind as.
 func (v *Verifier) start(e entity, as kind, tag string) error {
-	if err := needed("the id of the "+e.kind.String(), e.id); err != nil {
+	if err := v.fresh(e, as); err != nil {
 		return err
-	}
-	if _, open := v.open[e]; open {
-		return fmt.Errorf("%s %.100q is open already: close it, or use another id", e.kind, e.id)
-	}
-	if v.has(as, e.id) {
-		return fmt.Errorf("the client has the %s %.100q already and would append to it: restate it in a MESSAGES_SNAPSHOT, or use another id", e.kind, e.id)
 	}
 	if len(v.open) >= maxOpen {
 		return errOpen
@@ -65,6 +59,20 @@ func (v *Verifier) start(e entity, as kind, tag string) error {
 	return nil
 }
 
+// fresh checks that an entity can be opened.
+func (v *Verifier) fresh(e entity, as kind) error {
+	if err := needed("the id of the "+e.kind.String(), e.id); err != nil {
+		return err
+	}
+	if _, open := v.open[e]; open {
+		return fmt.Errorf("%s %.100q is open already: close it, or use another id", e.kind, e.id)
+	}
+	if v.has(as, e.id) {
+		return fmt.Errorf("the client has the %s %.100q already and would append to it: restate it in a MESSAGES_SNAPSHOT, or use another id", e.kind, e.id)
+	}
+	return nil
+}
+
 // within checks what belongs to an open entity.
 func (v *Verifier) within(e entity, tag string) error {
 	if _, open := v.open[e]; !open {
@@ -72,8 +80,10 @@ func (v *Verifier) within(e entity, tag string) error {
 	}
 	as := e.kind
 	switch as {
-	case aText, aReasoning:
+	case aText:
 		as = aMessage
+	case aReasoning, aSpan:
+		as = aThought
 	case aStep, aSubagent:
 		return nil
 	default:
@@ -86,7 +96,7 @@ func (v *Verifier) agrees(k kind, id, tag string) error {
 	if tag == "" {
 		return nil
 	}
-	if by, known := v.seen[v.hash(k, id)]; known && by != v.of(tag) {
+	if by, known := v.seen[v.hash(k, id)]; known && by != anyOwner && by != v.of(tag) {
 		return fmt.Errorf("%s %.100q does not belong to subagent %.100q: use the subagentRunId of its start", k, id, tag)
 	}
 	return nil

@@ -11,7 +11,13 @@ func (v *Verifier) textStart(e *TextMessageStart) error {
 	if err := streamable(e.Role); err != nil {
 		return err
 	}
-	return v.start(entity{kind: aText, id: e.MessageID}, aMessage, e.SubagentRunID)
+	if err := v.start(entity{kind: aText, id: e.MessageID}, aMessage, e.SubagentRunID); err != nil {
+		return err
+	}
+	if e.Role != "" && e.Role != RoleAssistant {
+		return nil
+	}
+	return v.add(aParent, e.MessageID, 0)
 }
 
 // streamable reports an error for roles that texts cannot have.
@@ -32,10 +38,28 @@ func (v *Verifier) encryptedValue(e *ReasoningEncryptedValue) error {
 	case "tool-call":
 		return v.agrees(aCall, e.EntityID, e.SubagentRunID)
 	case "message":
-		return v.agrees(aMessage, e.EntityID, e.SubagentRunID)
+		if by, known := v.seen[v.hash(aMessage, e.EntityID)]; known && by != anyOwner {
+			return v.agrees(aMessage, e.EntityID, e.SubagentRunID)
+		}
+		return v.agrees(aThought, e.EntityID, e.SubagentRunID)
 	default:
 		return fmt.Errorf("unknown subtype %.20q: use tool-call or message", e.Subtype)
 	}
+}
+
+// reasoningStart opens a span or a reasoning message.
+func (v *Verifier) reasoningStart(e entity, as kind, tag string) error {
+	if err := v.agrees(aThought, e.id, tag); err != nil {
+		return err
+	}
+	if err := v.start(e, as, tag); err != nil {
+		return err
+	}
+	v.seen[v.hash(as, e.id)] = anyOwner
+	if v.has(aThought, e.id) {
+		return nil
+	}
+	return v.add(aThought, e.id, v.of(tag))
 }
 
 // history records messages that the client has. They may be anything that a client sends.
@@ -48,15 +72,25 @@ func (v *Verifier) history(messages []Message) {
 // addMessage records a message with its calls, or the call that it answers.
 func (v *Verifier) addMessage(m Message) error {
 	by := v.of(m.SubagentRunID)
-	err := v.add(aMessage, m.ID, by)
+	var err error
+	switch {
+	case m.Role != RoleReasoning && m.Role != RoleActivity:
+		err = v.add(aMessage, m.ID, by)
+	case !v.has(aMessage, m.ID):
+		err = v.add(aMessage, m.ID, anyOwner)
+	}
 	for _, call := range m.ToolCalls {
 		err = errors.Join(err, v.add(aCall, call.ID, by))
 	}
 	switch m.Role {
+	case RoleAssistant:
+		err = errors.Join(err, v.add(aParent, m.ID, 0))
 	case RoleTool:
 		err = errors.Join(err, v.add(aResult, m.ToolCallID, by))
 	case RoleActivity:
 		err = errors.Join(err, v.add(anActivity, m.ID, by))
+	case RoleReasoning:
+		err = errors.Join(err, v.add(aThought, m.ID, by))
 	default:
 	}
 	return err
@@ -65,7 +99,7 @@ func (v *Verifier) addMessage(m Message) error {
 func (v *Verifier) snapshot(e *MessagesSnapshot) error {
 	inside := make(map[entity]bool, len(e.Messages))
 	for i, m := range e.Messages {
-		if err := checkMessage(m, inside); err != nil {
+		if err := errors.Join(checkMessage(m, inside), v.sameRole(m)); err != nil {
 			return fmt.Errorf("message %d: %w", i+1, err)
 		}
 	}
@@ -78,6 +112,29 @@ func (v *Verifier) snapshot(e *MessagesSnapshot) error {
 		return fmt.Errorf("more than %d ids in a run: restate fewer messages", maxSeen)
 	}
 	v.history(e.Messages)
+	return nil
+}
+
+// sameRole checks that a message which the client has as an activity or as reasoning stays one, and that no other becomes one.
+func (v *Verifier) sameRole(m Message) error {
+	by, known := v.seen[v.hash(aMessage, m.ID)]
+	if !known {
+		return nil
+	}
+	was := RoleAssistant // or user, tool, …
+	switch {
+	case v.has(anActivity, m.ID):
+		was = RoleActivity
+	case by == anyOwner && !v.has(aParent, m.ID):
+		was = RoleReasoning
+	}
+	now := RoleAssistant
+	if m.Role == RoleActivity || m.Role == RoleReasoning {
+		now = m.Role
+	}
+	if was != now {
+		return fmt.Errorf("message %.100q has another role than before: use another id", m.ID)
+	}
 	return nil
 }
 
@@ -124,11 +181,10 @@ func (v *Verifier) activitySnapshot(e *ActivitySnapshot) error {
 	if known && e.Replace != nil && !*e.Replace {
 		return nil // the client keeps what it has
 	}
-	by := v.of(e.SubagentRunID)
-	if err := v.add(aMessage, e.MessageID, by); err != nil {
+	if err := v.add(aMessage, e.MessageID, anyOwner); err != nil {
 		return err
 	}
-	return v.add(anActivity, e.MessageID, by)
+	return v.add(anActivity, e.MessageID, v.of(e.SubagentRunID))
 }
 
 func (v *Verifier) activityDelta(e *ActivityDelta) error {
