@@ -152,7 +152,7 @@ func TestGatewaysAnswerEachOther(t *testing.T) {
 	require.Empty(t, deniedTwo.list())
 }
 
-// TestGatewayMayNotDoMoreThanThePageDocuments: it creates no record, and reads no stream that it does not show.
+// H16: TestGatewayMayNotDoMoreThanThePageDocuments: it creates no record, and reads no stream that it does not show.
 func TestGatewayMayNotDoMoreThanThePageDocuments(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
