@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 )
 
 // Request is what an [Authenticator] sees of a request.
@@ -11,6 +12,28 @@ type Request struct {
 	Token  string // "" without one
 	Host   string // the Host header
 	Origin string // the Origin header; "" if the request does not come from a page
+	Secure bool   // came by TLS, as far as is known
+	// Forwarded are the addresses and hosts that proxies name as the origin of the request.
+	Forwarded []string
+}
+
+// requestOf returns what an authenticator sees of a request, but for its token.
+func requestOf(r *http.Request) Request {
+	sent := Request{Host: r.Host, Origin: originOf(r), Secure: isSecure(r)}
+	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		for _, value := range r.Header.Values(name) {
+			for host := range strings.SplitSeq(value, ",") {
+				sent.Forwarded = append(sent.Forwarded, strings.TrimSpace(host))
+			}
+		}
+	}
+	sent.Forwarded = append(sent.Forwarded, r.Header.Values("Forwarded")...)
+	return sent
+}
+
+// isSecure reports whether a request came by TLS, to this program or to a proxy.
+func isSecure(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // Authenticator decides to whom a token belongs.
@@ -26,7 +49,9 @@ func Check(r *http.Request, a Authenticator, from Source) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Authenticate(r.Context(), Request{Token: token, Host: r.Host, Origin: originOf(r)})
+	sent := requestOf(r)
+	sent.Token = token
+	return a.Authenticate(r.Context(), sent)
 }
 
 // Chain asks several authenticators, the next one if a token is not valid for the one before.

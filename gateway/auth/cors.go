@@ -14,7 +14,7 @@ func (o *Origins) CORS(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Add("Vary", "Origin")
 		origin := originOf(r)
-		allowed := origin != "" && o.allows(origin, r.Host)
+		allowed := origin != "" && o.Check(r) == nil
 		if allowed {
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Expose-Headers", "retry-after, www-authenticate")

@@ -25,17 +25,27 @@ func NewDevelopment(listen string, origins *Origins) (*Development, error) {
 }
 
 // Authenticate implements [Authenticator]. A page of another site can send requests to this machine, also by a name that it
-// resolves to it: such requests have its origin, or its name as the host.
+// resolves to it: such requests have its origin, or its name as the host. A proxy on this machine that others can reach may
+// hide that, but names the addresses that it serves.
 func (d *Development) Authenticate(_ context.Context, r Request) (*Identity, error) {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if !isLoopback(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")) {
+	if !isLoopback(hostOf(r.Host)) {
 		return nil, forbidden("development accepts requests for this machine alone: use http://localhost or http://127.0.0.1")
 	}
-	if r.Origin != "" && !d.origins.allows(r.Origin, r.Host) {
+	for _, from := range r.Forwarded {
+		if !isLoopback(hostOf(from)) {
+			return nil, forbidden("development accepts requests of this machine alone, and a proxy names another one: set up tokens")
+		}
+	}
+	if r.Origin != "" && !d.origins.allows(r) {
 		return nil, forbiddenOrigin()
 	}
 	return &Identity{AnyApp: true, User: Anonymous, Roles: []Role{RoleOperator, RoleService}}, nil
+}
+
+// hostOf returns a host, which may be an address, without its port and brackets.
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -32,15 +33,31 @@ type Identity struct {
 	Roles     []Role    // additional rights
 	Expires   time.Time // from when the token is refused, leeway included: connections end then; zero for never
 
-	revoked <-chan struct{}
+	revoked context.Context //nolint:containedctx // ends when the token is revoked; nil if it cannot be
 }
 
 // Has reports whether the token has a role.
 func (id *Identity) Has(role Role) bool { return slices.Contains(id.Roles, role) }
 
-// Revoked is closed when the token is revoked before it expires: connections end then. It is nil, which blocks for ever,
-// if the token can only expire.
-func (id *Identity) Revoked() <-chan struct{} { return id.revoked }
+// Context returns a context for a connection of the sender. It ends with its parent, and when the token expires or is
+// revoked; then its [context.Cause] is an [*Error], [ErrTokenExpired] or [ErrTokenInvalid]. Call cancel when the connection
+// has ended.
+func (id *Identity) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(parent)
+	stop := func() bool { return true }
+	if id.revoked != nil {
+		stop = context.AfterFunc(id.revoked, func() { end(context.Cause(id.revoked)) })
+	}
+	timeout := context.CancelFunc(func() {})
+	if !id.Expires.IsZero() {
+		ctx, timeout = context.WithDeadlineCause(ctx, id.Expires, expired())
+	}
+	return ctx, func() {
+		stop()
+		timeout()
+		end(nil)
+	}
+}
 
 // Target is what a request names. An empty field is not named.
 type Target struct{ App, User, Workflow, Chat string }

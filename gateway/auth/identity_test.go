@@ -1,9 +1,11 @@
 package auth_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +126,32 @@ func TestRefusalsHaveAStatusAndHeaders(t *testing.T) {
 	require.EqualError(t, err, "forbidden: no: "+http.ErrNoLocation.Error())
 	require.ErrorIs(t, err, http.ErrNoLocation)
 	require.NotErrorIs(t, err, auth.ErrTokenInvalid)
+}
+
+func TestConnectionsEndWhenTheirTokenExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		id := auth.Identity{Expires: time.Now().Add(time.Hour)}
+		ctx, cancel := id.Context(t.Context())
+		defer cancel()
+		other, cancelOther := id.Context(t.Context())
+		cancelOther()
+		require.ErrorIs(t, context.Cause(other), context.Canceled, "a connection that has ended")
+
+		time.Sleep(time.Hour - time.Second) //nolint:forbidigo // the clock is simulated
+		synctest.Wait()
+		require.NoError(t, ctx.Err())
+		time.Sleep(time.Second) //nolint:forbidigo // as above
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(ctx), auth.ErrTokenExpired)
+
+		for _, expires := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
+			id.Expires = expires
+			long, cancelLong := id.Context(t.Context())
+			time.Sleep(24 * 365 * time.Hour) //nolint:forbidigo // as above
+			require.NoError(t, long.Err())
+			cancelLong()
+			require.Error(t, long.Err())
+		}
+	})
 }

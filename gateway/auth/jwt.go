@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -120,6 +121,9 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 			return nil, invalid("the token has header " + string(name) + ", which is not supported")
 		}
 	}
+	if !isAccessToken(head.ExtraHeaders[jose.HeaderType]) {
+		return nil, invalid("the token has a type that is not JWT or at+jwt: send an access token")
+	}
 	if head.KeyID == "" {
 		return nil, invalid("the token has no kid, which names its key")
 	}
@@ -136,6 +140,14 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 		}
 	}
 	return nil, invalid("the signature of the token is not valid")
+}
+
+// isAccessToken reports whether the header typ is that of a token for requests, or absent: an issuer signs other kinds with
+// the same keys, for example to log a user out.
+func isAccessToken(typ any) bool {
+	name, ok := typ.(string)
+	name = strings.TrimPrefix(strings.ToLower(name), "application/")
+	return typ == nil || ok && (name == "jwt" || name == "at+jwt")
 }
 
 // publicKey is one key of the issuer.

@@ -26,6 +26,8 @@ type keyCache struct {
 	ctx    context.Context //nolint:containedctx // the life of the cache: reads outlive the request that starts them
 	cancel context.CancelFunc
 
+	running sync.WaitGroup // the read
+
 	mu       sync.Mutex
 	keys     map[string][]publicKey // by kid; nil before the first read
 	read     time.Time              // when they were read
@@ -42,12 +44,9 @@ func newKeyCache(source *keySource, now func() time.Time, log *slog.Logger) *key
 // close ends the read that is running, and waits for it.
 func (c *keyCache) close() {
 	c.mu.Lock()
-	c.cancel()
-	reading := c.reading
+	c.cancel() // no other one begins
 	c.mu.Unlock()
-	if reading != nil {
-		<-reading
-	}
+	c.running.Wait()
 }
 
 // find returns the keys with an id. It waits for a read of all keys if it knows none and a read is due.
@@ -118,27 +117,35 @@ func (c *keyCache) unknown() error {
 
 // begin starts a read.
 func (c *keyCache) begin(now time.Time) {
-	c.tried = now
-	c.reading = make(chan struct{})
-	go c.fetch(c.reading)
+	done := make(chan struct{})
+	c.tried, c.reading = now, done
+	c.running.Go(func() { c.fetch(done) })
 }
 
+// fetch reads the keys. Tokens do not wait for its log.
 func (c *keyCache) fetch(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(c.ctx, readTimeout)
 	defer cancel()
 	keys, skipped, err := c.source.read(ctx)
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer close(done)
-	now := c.now()
-	c.reading = nil
+	failures, pause := c.finish(keys, err)
+	close(done)
 	if err != nil {
-		c.failures++
-		c.tried = now
-		c.log.WarnContext(ctx, "keys of tokens cannot be read", "error", err, "retry_in", c.pause(), "failures", c.failures)
+		c.log.WarnContext(ctx, "keys of tokens cannot be read", "error", err, "retry_in", pause, "failures", failures)
 		return
 	}
-	c.keys, c.read, c.failures = keys, now, 0
 	c.log.InfoContext(ctx, "keys of tokens were read", "keys", len(keys), "skipped", skipped)
+}
+
+func (c *keyCache) finish(keys map[string][]publicKey, err error) (failures int, pause time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = nil
+	now := c.now()
+	if err != nil {
+		c.tried = now
+		c.failures++
+	} else {
+		c.keys, c.read, c.failures = keys, now, 0
+	}
+	return c.failures, c.pause()
 }

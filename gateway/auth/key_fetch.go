@@ -69,7 +69,7 @@ func newKeySource(address string, allowHTTP bool) (*keySource, error) {
 
 // isLoopback reports whether a host, without its port, is this machine by its name or address.
 func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
+	if strings.ToLower(host) == "localhost" { // EqualFold accepts ſ as an s
 		return true
 	}
 	addr, err := netip.ParseAddr(host)

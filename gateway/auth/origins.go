@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/oneturn/oneturn/diag"
 )
@@ -20,6 +21,8 @@ func NewOrigins(list []string) (*Origins, error) {
 		switch {
 		case strings.Contains(text, "*"):
 			return nil, diag.Errorf("configuration", "origins", "list each origin, for example https://app.example", "%q is a pattern", text)
+		case !ok && strings.Contains(text, "://") && !isASCII(text):
+			return nil, diag.Errorf("configuration", "origins", "write its name as browsers send it, xn--…", "%q has letters that are not ASCII", text)
 		case !ok:
 			return nil, diag.Errorf("configuration", "origins", "write scheme://host or scheme://host:port, for example https://app.example", "%q is not an origin", text)
 		}
@@ -33,7 +36,7 @@ func NewOrigins(list []string) (*Origins, error) {
 //
 // WebSockets need it before they are accepted: browsers apply no other rule to them.
 func (o *Origins) Check(r *http.Request) error {
-	if origin := originOf(r); origin != "" && !o.allows(origin, r.Host) {
+	if sent := requestOf(r); sent.Origin != "" && !o.allows(sent) {
 		return forbiddenOrigin()
 	}
 	return nil
@@ -56,9 +59,9 @@ func originOf(r *http.Request) string {
 	return "null"
 }
 
-// allows reports whether a page of an origin may send requests to a host, which is the one of the gateway.
-func (o *Origins) allows(origin, host string) bool {
-	normal, ok := parseOrigin(origin)
+// allows reports whether the page that sends a request may do so.
+func (o *Origins) allows(r Request) bool {
+	normal, ok := parseOrigin(r.Origin)
 	if !ok {
 		return false
 	}
@@ -66,12 +69,19 @@ func (o *Origins) allows(origin, host string) bool {
 		return true
 	}
 	scheme, _, _ := strings.Cut(normal, "://")
-	own, ok := parseOrigin(scheme + "://" + host) // behind a proxy the scheme is not known
+	if r.Secure && scheme != "https" { // such a page may be forged on the way; without TLS here, a proxy may have it
+		return false
+	}
+	own, ok := parseOrigin(scheme + "://" + r.Host)
 	return ok && own == normal
 }
 
-// parseOrigin returns an origin in lower case and without the default port of its scheme.
+// parseOrigin returns an origin in lower case and without the default port of its scheme. Browsers send names in ASCII; other
+// letters could be lower-cased to them.
 func parseOrigin(text string) (string, bool) {
+	if !isASCII(text) {
+		return "", false
+	}
 	u, err := url.Parse(strings.ToLower(text))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Scheme+"://"+u.Host != strings.ToLower(text) {
 		return "", false
@@ -84,4 +94,8 @@ func parseOrigin(text string) (string, bool) {
 		host = strings.TrimSuffix(host, ":"+port)
 	}
 	return u.Scheme + "://" + host, true
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }

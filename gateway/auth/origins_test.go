@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -57,6 +58,8 @@ func TestOnlyPagesOfAllowedOriginsUseTheGateway(t *testing.T) {
 		{"", "https://gw.example", false, false},
 		{"", "http://", false, false},
 		{"evil.example/@gw.example", "https://evil.example", false, false},
+		{"gw.example", "https://app.example\u212a", false, false},
+		{"kite.example", "https://\u212aite.example", false, false},
 		{"gw.example", "chrome-extension://gw.example", false, false},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ws", nil)
@@ -79,6 +82,24 @@ func TestOnlyPagesOfAllowedOriginsUseTheGateway(t *testing.T) {
 	require.Error(t, list.Check(r))
 }
 
+func TestPagesWithoutTLSAreNotThePagesOfAGatewayWithTLS(t *testing.T) {
+	t.Parallel()
+	listed, err := auth.NewOrigins([]string{"http://app.example"})
+	require.NoError(t, err)
+	for _, secure := range []func(*http.Request){
+		func(r *http.Request) { r.TLS = &tls.ConnectionState{} },
+		func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ws", nil)
+		r.Host = "gw.example"
+		secure(r)
+		for origin, may := range map[string]bool{"https://gw.example": true, "http://gw.example": false, "http://app.example": true} {
+			r.Header.Set("Origin", origin)
+			require.Equal(t, may, listed.Check(r) == nil, origin)
+		}
+	}
+}
+
 func TestTheListOfOriginsIsChecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -92,6 +113,7 @@ func TestTheListOfOriginsIsChecked(t *testing.T) {
 		"":                       "is not an origin",
 		"https://app.example:":   "is not an origin",
 		"https://app.example, x": "is not an origin",
+		"https://bücher.example": "as browsers send it, xn--",
 	} {
 		_, err := auth.NewOrigins([]string{"https://good.example", text})
 		require.ErrorContains(t, err, want, text)
@@ -160,7 +182,7 @@ func TestDevelopmentIsForThisMachineAlone(t *testing.T) {
 	require.NoError(t, err)
 	for host, may := range map[string]bool{
 		"127.0.0.1:8090": true, "127.0.0.1": true, "localhost:8090": true, "LOCALHOST": true, "[::1]:8090": true, "[::1]": true, "::1": true,
-		"127.0.0.2": true, "[::ffff:127.0.0.1]:80": true,
+		"127.0.0.2": true, "localho\u017ft": false, "[::ffff:127.0.0.1]:80": true,
 		"evil.example:8090": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.nip.io:8090": false, "": false, ":8090": false,
 		"0.0.0.0:8090": false, "10.0.0.1": false, "2130706433": false, "127.1": false, "0x7f.1": false, "localhost.": false, "localhost:80:80": false,
 		"evil.example@127.0.0.1": false, "127.0.0.1 evil.example": false, "[::1%25lo]": false, "[[::1]]": false,
@@ -197,5 +219,34 @@ func TestPagesOfOtherSitesCannotUseDevelopment(t *testing.T) {
 		if !may {
 			require.ErrorIs(t, err, auth.ErrForbidden)
 		}
+	}
+}
+
+func TestProxiesDoNotOpenDevelopmentToOthers(t *testing.T) {
+	t.Parallel()
+	d, err := auth.NewDevelopment("127.0.0.1:8090", nil)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		header, value string
+		may           bool
+	}{
+		{"X-Forwarded-For", "127.0.0.1", true},
+		{"X-Forwarded-For", "::1, ::ffff:127.0.0.1", true},
+		{"X-Forwarded-Host", "localhost:3000", true},
+		{"X-Forwarded-Proto", "https", true},
+		{"X-Forwarded-For", "203.0.113.7", false},
+		{"X-Forwarded-For", "127.0.0.1, 203.0.113.7", false},
+		{"X-Forwarded-For", "203.0.113.7, 127.0.0.1", false},
+		{"X-Forwarded-For", "unknown", false},
+		{"X-Forwarded-For", "", false},
+		{"X-Forwarded-Host", "abc.tunnel.example", false},
+		{"X-Real-IP", "203.0.113.7", false},
+		{"Forwarded", "for=203.0.113.7", false},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/agui/Gate", nil)
+		r.Host = "127.0.0.1:8090"
+		r.Header.Set(c.header, c.value)
+		_, err := auth.Check(r, d, auth.HeaderOnly)
+		require.Equal(t, c.may, err == nil, "%+v: %v", c, err)
 	}
 }

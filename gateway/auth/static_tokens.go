@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,7 +37,7 @@ type StaticConfig struct {
 //
 // The file is read again when it has changed, at most once a second, and by [StaticTokens.Reload]. A file that cannot be
 // read or has an error changes nothing, so that a mistake does not refuse all tokens. Connections of a token that is
-// removed or changed end ([Identity.Revoked]).
+// removed or changed end ([Identity.Context]).
 type StaticTokens struct {
 	cfg StaticConfig
 
@@ -53,7 +54,8 @@ type StaticTokens struct {
 type tokenEntry struct {
 	staticToken
 
-	revoked chan struct{}
+	revoked context.Context //nolint:containedctx // ends when the entry is removed
+	revoke  context.CancelCauseFunc
 }
 
 // OpenTokens reads a file of tokens. An error is about the file, a [*diag.Error] if it has mistakes.
@@ -73,8 +75,11 @@ func OpenTokens(cfg StaticConfig) (*StaticTokens, error) {
 
 // Authenticate implements [Authenticator]. All hashes are compared, each in constant time.
 func (s *StaticTokens) Authenticate(_ context.Context, r Request) (*Identity, error) {
-	if r.Token == "" {
+	switch {
+	case r.Token == "":
 		return nil, missing()
+	case len(r.Token) > MaxToken:
+		return nil, invalid("the token is too large")
 	}
 	s.refresh()
 	sum := sha256.Sum256([]byte(r.Token))
@@ -93,8 +98,8 @@ func (s *StaticTokens) Authenticate(_ context.Context, r Request) (*Identity, er
 		return nil, expired()
 	}
 	return &Identity{
-		Apps: found.apps, User: found.user, Chats: found.chats, Workflows: found.workflows, Roles: found.roles,
-		Expires: found.expires, revoked: found.revoked,
+		Apps: slices.Clone(found.apps), User: found.user, Chats: slices.Clone(found.chats), Workflows: slices.Clone(found.workflows),
+		Roles: slices.Clone(found.roles), Expires: found.expires, revoked: found.revoked,
 	}, nil
 }
 
@@ -124,12 +129,14 @@ func (s *StaticTokens) reload() error {
 	count := len(s.entries)
 	s.mu.Unlock()
 	switch {
-	case err != nil && err.Error() != s.problem:
+	case err == nil:
+		s.problem = ""
+		if changed {
+			s.cfg.Log.Info("tokens were read", "tokens", count)
+		}
+	case err.Error() != s.problem:
 		s.problem = err.Error()
 		s.cfg.Log.Error("tokens cannot be read: the ones before remain valid", "error", err, "tokens", count)
-	case err == nil && changed:
-		s.problem = ""
-		s.cfg.Log.Info("tokens were read", "tokens", count)
 	}
 	return err
 }
@@ -151,6 +158,11 @@ func (s *StaticTokens) load() (changed bool, err error) {
 	s.sum = sum
 	s.replace(tokens)
 	return true, nil
+}
+
+func newTokenEntry(t staticToken) *tokenEntry {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &tokenEntry{t, ctx, cancel}
 }
 
 func readFile(path string) ([]byte, error) {
@@ -183,12 +195,12 @@ func (s *StaticTokens) replace(tokens []staticToken) {
 		if e != nil && reflect.DeepEqual(e.staticToken, t) {
 			delete(before, t.hash)
 		} else {
-			e = &tokenEntry{t, make(chan struct{})}
+			e = newTokenEntry(t)
 		}
 		entries = append(entries, e)
 	}
 	for _, e := range before {
-		close(e.revoked)
+		e.revoke(invalid("the token was revoked"))
 	}
 	s.entries = entries
 }

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -156,6 +157,7 @@ func TestAFileOfTokensIsReadAgainWhenItChanges(t *testing.T) {
 	changed, err := authenticate(t, f, "t3")
 	require.NoError(t, err)
 
+	onKept, onRemoved, onChanged := connect(t, kept), connect(t, removed), connect(t, changed)
 	f.write(t, entry("t3", "user: eve, workflows: [Gate]")+entry("t4", "user: dan")+entry("t1", "user: ada"))
 	_, err = authenticate(t, f, "t2")
 	require.NoError(t, err, "the file is read once a second")
@@ -165,24 +167,30 @@ func TestAFileOfTokensIsReadAgainWhenItChanges(t *testing.T) {
 	_, err = authenticate(t, f, "t4")
 	require.NoError(t, err)
 
-	require.True(t, closed(removed.Revoked()), "connections of a token that is removed end")
-	require.True(t, closed(changed.Revoked()), "and connections of a token that allows less, or more")
-	require.False(t, closed(kept.Revoked()))
+	requireRevoked(t, onRemoved)
+	requireRevoked(t, onChanged) // it allows less, or more
+	require.NoError(t, onKept.Err())
 
 	f.write(t, "[]")
 	require.NoError(t, f.Reload(), "without a pause")
-	require.True(t, closed(kept.Revoked()))
+	requireRevoked(t, onKept)
 	_, err = authenticate(t, f, "t1")
 	require.ErrorIs(t, err, auth.ErrTokenInvalid)
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+// connect returns the context of a connection, which does not end by the real clock.
+func connect(t *testing.T, id *auth.Identity) context.Context {
+	t.Helper()
+	id.Expires = time.Time{}
+	ctx, cancel := id.Context(t.Context())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func requireRevoked(t *testing.T, ctx context.Context) { //nolint:revive // t is first everywhere
+	t.Helper()
+	<-ctx.Done()
+	require.ErrorIs(t, context.Cause(ctx), auth.ErrTokenInvalid)
 }
 
 func TestAMistakeInAFileOfTokensChangesNothing(t *testing.T) {
@@ -204,7 +212,7 @@ func TestAMistakeInAFileOfTokensChangesNothing(t *testing.T) {
 		}
 		require.Error(t, f.Reload())
 	}
-	require.False(t, closed(id.Revoked()))
+	require.NoError(t, connect(t, id).Err())
 	require.Equal(t, 8, strings.Count(f.log.String(), "tokens cannot be read"), "each mistake once, and each Reload: %s", f.log.String())
 
 	require.NoError(t, os.Remove(f.path))
