@@ -59,6 +59,15 @@ func (id *Identity) Context(parent context.Context) (ctx context.Context, cancel
 	}
 }
 
+// Revoked is closed when the token is revoked before it expires. It is nil, which blocks for ever, if the token can only
+// expire. [Identity.Context] includes it.
+func (id *Identity) Revoked() <-chan struct{} {
+	if id.revoked == nil {
+		return nil
+	}
+	return id.revoked.Done()
+}
+
 // Target is what a request names. An empty field is not named.
 type Target struct{ App, User, Workflow, Chat string }
 

@@ -131,15 +131,15 @@ type issuer struct {
 	log    lockedBuffer
 }
 
-func newIssuer(t *testing.T, keys ...map[string]any) *issuer {
-	t.Helper()
+func newIssuer(tb testing.TB, keys ...map[string]any) *issuer {
+	tb.Helper()
 	is := &issuer{clock: newClock()}
 	is.publish(keys...)
 	is.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		is.reads.Add(1)
 		(*is.answer.Load())(w, r)
 	}))
-	t.Cleanup(is.server.Close)
+	tb.Cleanup(is.server.Close)
 	return is
 }
 
@@ -156,13 +156,13 @@ func (is *issuer) fail() {
 }
 
 // authenticator returns the authenticator of a gateway that trusts the issuer.
-func (is *issuer) authenticator(t *testing.T) *auth.JWT {
-	t.Helper()
+func (is *issuer) authenticator(tb testing.TB) *auth.JWT {
+	tb.Helper()
 	a, err := auth.NewJWT(auth.JWTConfig{
 		JWKS: is.server.URL + "/jwks.json", Issuer: issuerName, Audience: audience, Now: is.clock.now, Log: slog.New(slog.NewTextHandler(&is.log, nil)),
 	})
-	require.NoError(t, err)
-	t.Cleanup(a.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(a.Close)
 	return a
 }
 

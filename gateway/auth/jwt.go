@@ -142,8 +142,8 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, invalid("the signature of the token is not valid")
 }
 
-// isAccessToken reports whether the header typ is that of a token for requests, or absent: an issuer signs other kinds with
-// the same keys, for example to log a user out.
+// isAccessToken reports whether the header typ names a token for requests, or is absent: an issuer signs other kinds with the
+// same keys, for example to log a user out.
 func isAccessToken(typ any) bool {
 	name, ok := typ.(string)
 	name = strings.TrimPrefix(strings.ToLower(name), "application/")

@@ -73,7 +73,7 @@ func isLoopback(host string) bool {
 		return true
 	}
 	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
+	return err == nil && addr.Zone() == "" && addr.IsLoopback()
 }
 
 // sameHost follows redirects within the host and the scheme of the first request alone.

@@ -177,6 +177,42 @@ func TestAReadOfTheKeysDelaysOnlyTokensThatNeedIt(t *testing.T) {
 	require.EqualValues(t, 2, is.reads.Load())
 }
 
+func TestOneReadOfTheKeysRunsAtATime(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t)
+	is.fail()
+	a := is.authenticator(t)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.ErrorIs(t, err, auth.ErrUnavailable)
+
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	is.respond(func(w http.ResponseWriter, _ *http.Request) {
+		begun <- struct{}{}
+		<-end
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{s.public(nil)}})
+	})
+	results := make(chan error, 5)
+	for range cap(results) {
+		is.clock.advance(4 * time.Second) // longer than the pause after a failure
+		go func() {
+			_, err := a.Authenticate(context.Background(), auth.Request{Token: s.sign(is.claims(nil), nil)})
+			results <- err
+		}()
+	}
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	is.clock.advance(4 * time.Second)
+	_, err = a.Authenticate(ctx, auth.Request{Token: s.sign(is.claims(nil), nil)})
+	require.ErrorIs(t, err, context.Canceled)
+	close(end)
+	for range cap(results) {
+		require.NoError(t, <-results)
+	}
+	require.EqualValues(t, 2, is.reads.Load())
+}
+
 func TestCloseEndsAReadOfTheKeys(t *testing.T) {
 	t.Parallel()
 	s := rs256()
@@ -243,6 +279,9 @@ func TestKeySetsAreBounded(t *testing.T) {
 		"too large": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"keys":[%s],"x":"%s"}`, key, strings.Repeat("x", 1<<20))
 		},
+		"too much space": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"keys":[%s]}%s`, key, strings.Repeat(" ", 1<<20))
+		},
 		"not JSON": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 		"a list":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "["+key+"]") },
 		"empty":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) },
@@ -263,6 +302,7 @@ func TestKeySetsAreBounded(t *testing.T) {
 		is.respond(h)
 		_, err := authenticate(t, is.authenticator(t), s.sign(is.claims(nil), nil))
 		require.ErrorIs(t, err, auth.ErrUnavailable, name)
+		require.LessOrEqual(t, is.reads.Load(), int32(4), "%s: three redirects", name)
 	}
 	require.Zero(t, elsewhere.reads.Load())
 

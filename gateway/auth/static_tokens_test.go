@@ -24,19 +24,19 @@ type tokenFile struct {
 	log   lockedBuffer
 }
 
-func openTokens(t *testing.T, text string) *tokenFile {
-	t.Helper()
-	f := &tokenFile{path: filepath.Join(t.TempDir(), "tokens.yaml"), clock: newClock()}
-	f.write(t, text)
+func openTokens(tb testing.TB, text string) *tokenFile {
+	tb.Helper()
+	f := &tokenFile{path: filepath.Join(tb.TempDir(), "tokens.yaml"), clock: newClock()}
+	f.write(tb, text)
 	s, err := auth.OpenTokens(auth.StaticConfig{Path: f.path, Now: f.clock.now, Log: slog.New(slog.NewTextHandler(&f.log, nil))})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	f.StaticTokens = s
 	return f
 }
 
-func (f *tokenFile) write(t *testing.T, text string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(f.path, []byte(text), 0o600))
+func (f *tokenFile) write(tb testing.TB, text string) {
+	tb.Helper()
+	require.NoError(tb, os.WriteFile(f.path, []byte(text), 0o600))
 }
 
 func entry(token, rest string) string {
@@ -115,6 +115,7 @@ func TestMistakesInAFileOfTokensHaveAFix(t *testing.T) {
 		"- {sha256: t1, app: acme, user: ada}":                                                     "sha256 is not a hash; write the 64 hex digits",
 		"- {sha256: " + hash[:62] + ", app: acme, user: ada}":                                      "sha256 is not a hash",
 		"- {sha256: [" + hash + "], app: acme, user: ada}":                                         "sha256 is not a hash",
+		"- {sha256: " + strings.Repeat("0", 64) + ", app: acme, user: ada}":                        "sha256 has only zeros",
 		"- {app: acme, user: ada}":                                                                 "sha256 is missing",
 		"- {sha256: " + hash + ", user: ada}":                                                      "app is missing",
 		"- {sha256: " + hash + ", app: acme}":                                                      "needs one of user and service",
@@ -174,6 +175,7 @@ func TestAFileOfTokensIsReadAgainWhenItChanges(t *testing.T) {
 	f.write(t, "[]")
 	require.NoError(t, f.Reload(), "without a pause")
 	requireRevoked(t, onKept)
+	<-kept.Revoked()
 	_, err = authenticate(t, f, "t1")
 	require.ErrorIs(t, err, auth.ErrTokenInvalid)
 }

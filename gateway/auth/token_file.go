@@ -180,6 +180,9 @@ func (p *tokenFileParser) hash(node *yaml.Node) (hash [sha256.Size]byte) {
 		return hash
 	}
 	copy(hash[:], sum)
+	if hash == [sha256.Size]byte{} {
+		p.failf(node.Line, "write the SHA-256 of the token", "sha256 has only zeros")
+	}
 	return hash
 }
 
