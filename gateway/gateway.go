@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/catalog"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	// KeepAlive is the time between comments in a stream without events. Defaults to 15 s.
 	KeepAlive time.Duration
 
+	// Version is the version of the program, for clients that ask. Defaults to "dev".
+	Version  string
 	Logger   *slog.Logger          // slog.Default() if nil
 	Registry prometheus.Registerer // nil for no metrics
 }
@@ -64,7 +67,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 func (o Options) withDefaults() Options {
-	o.Prefix, o.Pool = cmp.Or(o.Prefix, subjects.DefaultPrefix), cmp.Or(o.Pool, subjects.DefaultPool)
+	o.Prefix, o.Pool, o.Version = cmp.Or(o.Prefix, subjects.DefaultPrefix), cmp.Or(o.Pool, subjects.DefaultPool), cmp.Or(o.Version, "dev")
 	o.Settle, o.FirstTurn, o.KeepAlive = cmp.Or(o.Settle, 2*time.Second), cmp.Or(o.FirstTurn, 5*time.Minute), cmp.Or(o.KeepAlive, 15*time.Second)
 	o.Limits = o.Limits.withDefaults()
 	if o.Logger == nil {
@@ -88,6 +91,11 @@ type Gateway struct {
 	rates   *auth.Rates
 	places  *auth.Places
 	lines   throttle.Lines
+
+	workflows *catalog.Workflows
+	runs      runs               // of AG-UI, in this gateway
+	stops     *nats.Subscription // requests of other gateways to stop one
+	listing   func()             // ends the reads of workflows
 
 	current   atomic.Pointer[journal]
 	reopening sync.Mutex
@@ -127,7 +135,27 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.current.Store(j)
+	if g.stops, err = g.serveStops(); err != nil {
+		j.feeds.Close()
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g.listWorkflows()
 	return g, nil
+}
+
+// listWorkflows keeps the list of workflows up to date until listing is called.
+func (g *Gateway) listWorkflows() {
+	g.workflows = catalog.NewWorkflows(g.js, g.space, g.o.Logger)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.workflows.Run(ctx)
+	}()
+	g.listing = func() {
+		cancel()
+		<-done
+	}
 }
 
 // guard makes what admits requests: origins, rates, places and the metrics that count them.
@@ -192,8 +220,10 @@ func (g *Gateway) Close() { g.closing.Do(g.close) }
 func (g *Gateway) close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = g.Drain(ctx)   // the streams are waited for below
-	g.reopening.Lock() // for ever: nothing opens the journal again
+	_ = g.Drain(ctx)          // the streams are waited for below
+	g.reopening.Lock()        // for ever: nothing opens the journal again
+	_ = g.stops.Unsubscribe() // fails only on a closed connection
+	g.listing()
 	g.current.Load().feeds.Close()
 	g.streams.Wait()
 }

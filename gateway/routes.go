@@ -29,7 +29,7 @@ type route struct {
 
 // routes is the table of doors.
 func (g *Gateway) routes() []route {
-	return slices.Concat(g.chatRoutes(), g.socketRoutes())
+	return slices.Concat(g.chatRoutes(), g.socketRoutes(), g.aguiRoutes())
 }
 
 // chatRoutes are the doors for plain requests.

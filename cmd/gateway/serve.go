@@ -92,7 +92,7 @@ func options(cfg *config.Gateway, nc *nats.Conn, access *access, logger *slog.Lo
 		return n
 	}
 	return gateway.Options{
-		NATS: nc, Auth: access, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
+		NATS: nc, Auth: access, Version: cli.ReadBuild().Version, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
 		Settle: cfg.Settle, FirstTurn: cfg.FirstTurn, KeepAlive: cfg.KeepAlive, Logger: logger, Registry: registry,
 		Limits: gateway.Limits{
 			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),

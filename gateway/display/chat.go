@@ -144,7 +144,10 @@ func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
 	case events.KindHandoff:
 		return c.handedOff(e), nil
 	case events.KindToolProgress:
-		return []Change{{kind: progressed, event: e}}, nil
+		// It is not stored, so it may come before its call or after its end.
+		if of := c.byID[e.ToolCallID]; of != nil && of.call != nil && of.call.result == "" {
+			return []Change{{kind: progressed, event: e}}, nil
+		}
 	case events.KindStructuredOutput:
 		return []Change{{kind: outputStored, event: e}}, nil
 	}

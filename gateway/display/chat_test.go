@@ -328,3 +328,19 @@ func TestEventThatCannotBeReadChangesNothing(t *testing.T) {
 		require.Empty(t, (&display.View{}).Render(chat, changes), data)
 	}
 }
+
+func TestProgressOfACallThatHasEndedIsNotDisplayed(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	progress := func() {
+		h.add(events.KindToolProgress, &events.ToolProgress{ToolCallID: "t", Corr: "t", ProgressPercent: events.Percent(50), StatusMessage: "half"})
+	}
+	progress()
+	h.call("t", nil)
+	progress()
+	h.respond("t", true)
+	progress()
+	to := newClient(t)
+	h.stream(display.New(), &display.View{}, to, 0)
+	require.Equal(t, map[string]any{"tool_call_id": "t", "corr": "t", "phase": "done", "progress": 50.0, "message": "half"}, to.acts["act_t"])
+}

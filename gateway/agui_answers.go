@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/display"
+	"github.com/oneturn/oneturn/internal/feed"
+)
+
+// A run publishes messages and answers as any other client does, and watches the journal for what becomes of them.
+
+// answered is the result of an answer of this run.
+type answered struct {
+	answer
+	result *events.AnswerResult
+	err    error
+}
+
+// codeInvalidResume is the code that AG-UI clients know for an answer that does not fit. They keep the interrupt.
+const codeInvalidResume = "INVALID_RESUME"
+
+// act publishes what the plan has. Messages come first where one of them is an answer too: a turn that ends in between
+// would otherwise leave the message without a turn.
+func (r *run) act(ctx context.Context) {
+	for _, a := range r.plan.answers {
+		r.send(ctx, a)
+	}
+	if len(r.plan.answers) == 0 || r.plan.reply != nil {
+		r.publishMessages(ctx)
+	}
+	if r.plan.reply != nil && !r.unstored[r.plan.replyTo] {
+		r.send(ctx, *r.plan.reply)
+	}
+}
+
+// send delivers an answer. Its result comes on the channel answers.
+func (r *run) send(ctx context.Context, a answer) {
+	r.pending++
+	r.decided[a.toolCallID] = true
+	given := &events.ToolCallResponse{ToolCallID: a.toolCallID, Value: a.value}
+	go func() { // ends within the time of an answer; serve waits for it
+		result, err := r.g.deliver(ctx, r.c.id, r.c.target, given)
+		r.answers <- answered{a, result, err}
+	}()
+}
+
+// answered handles the result of an answer. What was decided before is not an error: the request was repeated.
+func (r *run) answered(ctx context.Context, a answered) error {
+	r.pending--
+	switch {
+	case a.err != nil:
+		return a.err
+	case a.result.Status == http.StatusUnprocessableEntity && a.dismiss:
+		// A tool that insists on an answer gets none: the person has cancelled, so its turn is.
+		err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: a.toolCallID, reason: "the question was cancelled"})
+		if err != nil {
+			return err
+		}
+	case a.result.Status == http.StatusUnprocessableEntity:
+		return refuse(a.result.Status, codeInvalidResume, a.result.Message)
+	case a.result.Status == http.StatusForbidden:
+		return refuse(a.result.Status, codeForbidden, a.result.Message)
+	case a.result.Status == http.StatusTooManyRequests:
+		return refuse(a.result.Status, codeRateLimited, a.result.Message)
+	case a.result.Status == http.StatusNotFound:
+		delete(r.decided, a.toolCallID)
+	}
+	if r.pending == 0 && r.plan.reply == nil && len(r.plan.answers) > 0 {
+		r.publishMessages(ctx)
+	}
+	return nil
+}
+
+// publishMessages publishes the new messages of the user, once.
+func (r *run) publishMessages(ctx context.Context) {
+	messages := r.plan.messages
+	r.plan.messages = nil
+	for i := range messages {
+		err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&messages[i]))
+		if err != nil {
+			r.pending++
+			go func() { r.answers <- answered{err: err} }() // as any other failure of what the run publishes
+			return
+		}
+	}
+}
+
+// userMessage is a message as it is published: the text, or its parts.
+func (r *run) userMessage(m *agui.Message) *oneturn.UserMessage {
+	t := r.c.target
+	return &oneturn.UserMessage{
+		MessageID: oneturn.MessageID{App: t.App, Chat: t.Chat, Message: m.ID}, Workflow: t.Workflow, UserID: t.User, Content: contentOf(m),
+	}
+}
+
+// contentOf is the content of a message for the journal.
+func contentOf(m *agui.Message) any {
+	onlyText := true
+	for _, p := range m.Content.Parts {
+		onlyText = onlyText && p.Type == agui.PartText
+	}
+	if onlyText {
+		return m.Content.String()
+	}
+	parts, err := json.Marshal(m.Content)
+	if err != nil {
+		return m.Content.String()
+	}
+	return map[string]any{"parts": jsonValue(parts)}
+}
+
+// jsonValue decodes JSON that the input had; nil if there is none. The input was read strictly.
+func jsonValue(data []byte) any {
+	if len(data) == 0 {
+		return nil
+	}
+	v, err := events.Decode(data)
+	if err != nil {
+		return string(data)
+	}
+	return v
+}
+
+// noteStored notes what has become of the run's messages and answers.
+func (r *run) noteStored(ctx context.Context, e *feed.Event) {
+	for id := range r.unstored {
+		if r.chat.Stored(id) > 0 {
+			delete(r.unstored, id)
+			if r.plan.reply != nil && id == r.plan.replyTo {
+				r.send(ctx, *r.plan.reply)
+			}
+		}
+	}
+	for id := range r.decided {
+		if !r.isOpen(id) && e.Sequence > 0 {
+			delete(r.decided, id)
+		}
+	}
+}
+
+func (r *run) isOpen(toolCallID string) bool {
+	for _, q := range r.view.Questions(r.chat) {
+		if q.ToolCallID == toolCallID {
+			return true
+		}
+	}
+	return false
+}
+
+// stopTurns asks for the end of all turns of the chat, for a person who has stopped this run.
+func (r *run) stopTurns(ctx context.Context) {
+	r.stopAt = time.Now()
+	for _, id := range r.chat.OpenTurns() {
+		err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
+		if err != nil {
+			r.g.o.Logger.Warn("a turn of a stopped run could not be cancelled", "workflow", events.Clip(r.c.target.Workflow), "err", events.LogText(err))
+		}
+	}
+}
+
+// openIn returns the ids of the open questions that are answered in a mode, without those that this run has answered.
+func openIn(questions []display.Question, mode display.AnswerMode, decided map[string]bool) []string {
+	var ids []string
+	for _, q := range questions {
+		if q.Mode == mode && !decided[q.ToolCallID] {
+			ids = append(ids, q.ToolCallID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/gateway/display"
+)
+
+// What an input asks for is decided once, from the input and the chat as the journal has it: which questions it answers,
+// and which messages of the user are new. Everything is told by ids, so a request that is sent again asks for nothing
+// that has happened already.
+
+// plan is what a run has to publish.
+type plan struct {
+	answers  []answer
+	messages []agui.Message // new messages of the user, in order
+	reply    *answer        // the answer to the composer's question, published after the message that it is
+	replyTo  string         // id of that message
+}
+
+// answer is the answer to a question.
+type answer struct {
+	toolCallID string
+	value      any
+	dismiss    bool // the person has cancelled
+}
+
+// decide makes the plan, or refuses the run. A connect has none.
+func (r *run) decide() error {
+	if r.connect {
+		return nil
+	}
+	open := r.view.Questions(r.chat)
+	answers, uncovered := r.resumed(open)
+	r.plan.answers = answers
+	if uncovered { // a tab may not know of the question: show it again; its message was not sent
+		return nil
+	}
+	r.compose(open)
+	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy() {
+		p := refuse(http.StatusConflict, "run_in_progress", "the chat has a run in progress: wait for its end, or stop it, then send the message again")
+		p.retry = time.Second
+		return p
+	}
+	for _, m := range r.plan.messages {
+		r.unstored[m.ID] = true
+		r.view.Known[m.ID] = true
+	}
+	return nil
+}
+
+// busy reports whether a turn runs, or a message of the user waits for its turn.
+func (r *run) busy() bool {
+	since, waiting := r.chat.Waiting()
+	return r.chat.Busy() || waiting && time.Since(since) < r.g.o.FirstTurn
+}
+
+// resumed returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other
+// questions are ignored: they were decided before.
+func (r *run) resumed(open []display.Question) (answers []answer, uncovered bool) {
+	entries := map[string]agui.ResumeEntry{}
+	for _, e := range r.in.Resume {
+		if id, ok := agui.CallOfInterrupt(e.InterruptID); ok {
+			entries[id] = e
+		}
+	}
+	for _, q := range open {
+		switch q.Mode {
+		case display.ByInterrupt:
+			e, ok := entries[q.ToolCallID]
+			if !ok {
+				uncovered = true
+				continue
+			}
+			answers = append(answers, answerOf(q.ToolCallID, e))
+		case display.ByFrontendTool:
+			if m := r.view.Answers[q.ToolCallID]; m.ID != "" {
+				answers = append(answers, answer{toolCallID: q.ToolCallID, value: valueOf(m)})
+			}
+		case display.ByComposer:
+		}
+	}
+	return answers, uncovered
+}
+
+// compose finds the new messages of the user. The newest message after the prompt of the composer answers it, also if a
+// request before this one has stored the message and got no further.
+func (r *run) compose(open []display.Question) {
+	var newest *agui.Message
+	for i := range r.in.Messages {
+		m := &r.in.Messages[i]
+		if m.Role != agui.RoleUser {
+			continue
+		}
+		newest = m
+		if r.chat.Stored(m.ID) == 0 {
+			r.plan.messages = append(r.plan.messages, *m)
+		}
+	}
+	for _, q := range open {
+		if q.Mode != display.ByComposer || newest == nil {
+			continue
+		}
+		if at := r.chat.Stored(newest.ID); at == 0 || at > q.Sequence {
+			r.plan.reply = &answer{toolCallID: q.ToolCallID, value: replyOf(q, newest)}
+			r.plan.replyTo = newest.ID
+		}
+		return
+	}
+}
+
+// answerOf is the answer that an entry of resume gives.
+func answerOf(toolCallID string, e agui.ResumeEntry) answer {
+	if e.Status == agui.ResumeCancelled {
+		return answer{toolCallID: toolCallID, dismiss: true, value: map[string]any{"status": "cancelled"}}
+	}
+	return answer{toolCallID: toolCallID, value: jsonValue(e.Payload)}
+}
+
+// valueOf is the answer that a tool message gives: its content as JSON, or as a text.
+func valueOf(m agui.Message) any {
+	if m.Error != "" {
+		return map[string]any{"status": "error", "message": m.Error}
+	}
+	text := m.Content.String()
+	if json.Valid([]byte(text)) {
+		return jsonValue([]byte(text))
+	}
+	return text
+}
+
+// replyOf is the answer that a message of the user gives.
+func replyOf(q display.Question, m *agui.Message) any {
+	if q.Text {
+		return m.Content.String()
+	}
+	return valueOf(*m)
+}
