@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/feed"
 )
 
-// A run publishes messages and answers as any other client does, and watches the journal for what becomes of them.
+// A run publishes messages and answers as any other client does, and watches the journal for the outcome.
 
 // answered is the result of an answer of this run.
 type answered struct {
@@ -127,7 +127,7 @@ func jsonValue(data []byte) any {
 	return v
 }
 
-// noteStored notes what has become of the run's messages and answers.
+// noteStored notes which messages and answers of the run the journal has.
 func (r *run) noteStored(ctx context.Context, e *feed.Event) {
 	for id := range r.unstored {
 		if r.chat.Stored(id) > 0 {

@@ -75,8 +75,8 @@ func (g *Gateway) envelope(c *call) error {
 	var in struct {
 		Method string `json:"method"`
 		Params struct {
-			AgentID  string `json:"agentId"`
-			ThreadID string `json:"threadId"`
+			AgentID  string `json:"agentId"`  //nolint:tagliatelle // the name in CopilotKit's protocol
+			ThreadID string `json:"threadId"` //nolint:tagliatelle // likewise
 		} `json:"params"`
 		Body json.RawMessage `json:"body"`
 	}

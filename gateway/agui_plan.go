@@ -10,7 +10,7 @@ import (
 )
 
 // What an input asks for is decided once, from the input and the chat as the journal has it: which questions it answers,
-// and which messages of the user are new. Everything is told by ids, so a request that is sent again asks for nothing
+// and which messages of the user are new. Both are recognized by ids, so a request that is sent again asks for nothing
 // that has happened already.
 
 // plan is what a run has to publish.

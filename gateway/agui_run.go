@@ -129,7 +129,7 @@ func (r *run) apply(e *feed.Event) []display.Change {
 func (r *run) serve(ctx context.Context) error {
 	var err error
 	if r.out, err = agui.NewStream(r.c.w, agui.StreamOptions{Peer: r.in.Peer(), Verifier: agui.NewVerifier(r.in), WriteTimeout: writeTime}); err != nil {
-		return nil //nolint:nilerr // the client is gone
+		return nil
 	}
 	if err := r.prelude(); err != nil {
 		return r.broken(ctx, err)
@@ -243,7 +243,7 @@ func (r *run) took(ctx context.Context, item aguiItem) error {
 // broken ends a stream that cannot continue. A stream without a terminal event looks like success to clients.
 func (r *run) broken(ctx context.Context, err error) error {
 	if err == nil || r.c.r.Context().Err() != nil { // over, or the client has left
-		return nil
+		return nil //nolint:nilerr // there is no reader
 	}
 	end := &agui.RunError{Code: codeUnavailable, Message: "the gateway cannot continue this stream: connect again"}
 	switch cause := cmp.Or(context.Cause(ctx), err); {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/gateway/display"
 )
@@ -74,18 +76,22 @@ type stopRequest struct {
 
 // serveStops replies to other gateways for the runs of this one.
 func (g *Gateway) serveStops() (*nats.Subscription, error) {
-	return g.o.NATS.Subscribe(g.space.GatewayStops(), func(m *nats.Msg) {
+	sub, err := g.o.NATS.Subscribe(g.space.GatewayStops(), func(m *nats.Msg) {
 		var r stopRequest
 		if json.Unmarshal(m.Data, &r) == nil && g.runs.stop(runKey{r.App, r.Chat, r.Run}) {
 			_ = m.Respond([]byte(`{}`)) // a gateway that gets no reply answers 404, and the client tries again
 		}
 	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to stop requests: %w", err)
+	}
+	return sub, nil
 }
 
 // stop is the stop door: of the run that the body names, or of what runs in the chat.
 func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
 	var in struct {
-		RunID string `json:"runId"`
+		RunID string `json:"runId"` //nolint:tagliatelle // the name in AG-UI
 	}
 	if len(body) > 0 && json.Unmarshal(body, &in) != nil {
 		return refuse(http.StatusBadRequest, codeBadJSON, `the body is not an object: send {"runId":"…"} or nothing`)
@@ -119,20 +125,17 @@ func (g *Gateway) stopRun(ctx context.Context, t auth.Target, run string) (bool,
 	if g.runs.stop(runKey{t.App, t.Chat, run}) {
 		return true, nil
 	}
-	data, err := json.Marshal(stopRequest{t.App, t.Chat, run})
-	if err != nil {
-		return false, err
-	}
+	data := events.JSONOf(stopRequest{t.App, t.Chat, run})
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	_, err = g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), data)
+	_, err := g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), data)
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
 		return false, nil // no gateway has it
 	}
-	return false, err
+	return false, unavailable(err)
 }
 
 // stopChat cancels the turns of a chat that have no response.

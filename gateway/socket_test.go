@@ -218,7 +218,7 @@ func TestRefusedSocketIsClosedWithTheReasonAndGetsNoEvent(t *testing.T) {
 	require.Zero(t, refused)
 	_, before := s.until(boundaryType)
 	require.Len(t, before, 3)
-	conn, _, err := websocket.Dial(t.Context(), g.http.URL+"/ws/Shop/app/c/me", &websocket.DialOptions{Subprotocols: []string{"oneturn", "bearer.ada"}})
+	conn, _, err := websocket.Dial(t.Context(), g.http.URL+"/ws/Shop/app/c/me", &websocket.DialOptions{Subprotocols: []string{"oneturn", "bearer.ada"}}) //nolint:bodyclose // Dial documents that it need not be closed
 	require.NoError(t, err)
 	require.Equal(t, "oneturn", conn.Subprotocol())
 	(&sock{t, conn}).until(boundaryType)
