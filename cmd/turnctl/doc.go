@@ -37,7 +37,8 @@
 //     (schemas on one line), tools_live.go (--live: the descriptions of services and servers), tools_pin.go.
 //   - One tool: call.go, call_find_tool.go (which tool a name selects), call_host.go (questions on the terminal).
 //     plan.go (plan check). extract.go with extract_lines.go, handoff.go with handoff_eval.go (handoff eval) and
-//     handoff_explain.go (handoff explain), which handoff_explain_text.go prints. json_file.go (JSON that these read), json_lines.go
+//     handoff_explain.go (handoff explain), with handoff_explain_values.go (which values conditions have seen) and
+//     handoff_explain_text.go. json_file.go (JSON that these read), json_lines.go
 //     (--jsonl of both).
 //   - Turns and messages: ls.go, ls_read.go, ls_messages.go (--messages), growing_window.go (reads the newest records of a stream, also for questions and dead letters).
 //     show.go with turn_report.go (a turn as read from the journal), show_find.go (a turn by the id of a step or question),

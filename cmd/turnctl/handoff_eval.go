@@ -77,7 +77,7 @@ file cannot be read. The shape of -o json: {"value"} or {"error", "at", "message
 		case len(args) == 0:
 			return cli.Usagef("handoff eval: name a condition, for example '${done} == True', or set --jsonl")
 		}
-		variables, err := a.contextFile(cfg.Context)
+		variables, err := a.contextFile("handoff eval", cfg.Context)
 		if err != nil {
 			return err
 		}
@@ -89,22 +89,22 @@ file cannot be read. The shape of -o json: {"value"} or {"error", "at", "message
 	})
 }
 
-// contextFile reads the variables of --context.
-func (a *app) contextFile(name string) (map[string]any, error) {
+// contextFile reads the variables in a file that a flag names; nil without one.
+func (a *app) contextFile(command, name string) (map[string]any, error) {
 	if name == "" {
-		return map[string]any{}, nil
+		return nil, nil //nolint:nilnil // there are none
 	}
-	text, err := a.readJSON("handoff eval", name, "the context")
+	text, err := a.readJSON(command, name, "the context")
 	if err != nil {
 		return nil, err
 	}
 	value, err := events.Decode(text)
 	if err != nil {
-		return nil, cli.Usagef("handoff eval: the context is not JSON: %s", messageOf(err))
+		return nil, cli.Usagef("%s: the context is not JSON: %s", command, messageOf(err))
 	}
 	variables, ok := value.(map[string]any)
 	if !ok {
-		return nil, cli.Usagef("handoff eval: the context must be a JSON object of variables by name")
+		return nil, cli.Usagef("%s: the context must be a JSON object of variables by name", command)
 	}
 	return variables, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +18,15 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/internal/nearest"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // A handoff is explained from what is stored: the decision, the answers of the decider, and the context variables. The journal does
 // not have the values that the conditions have seen: the document of the chat has the newest ones, and which record has set each.
-// So a value that no later record has set is the one that was seen, and any other is marked as the value of now. The folder with
-// the rules may have changed as well. The decision that they give now is compared with the stored one.
+// So a value that nothing has set since is the one that was seen (handoff_explain_values.go), and any other is marked as the value of
+// now. The folder with the rules may have changed as well. The decision that they give now is compared with the stored one.
 
 // explainSettings configure turnctl handoff explain.
 //
@@ -34,6 +34,7 @@ import (
 type explainSettings struct {
 	config.Turnctl
 
+	Snapshot  string `flag:"snapshot" help:"File with the context variables that the producer has sent with the message, a JSON object (\"-\" is standard input). Default: none."`
 	Workflows string `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests, which have the rules."`
 	Python    string `flag:"python" help:"Python interpreter that reads the tools of the folder."`
 }
@@ -49,9 +50,10 @@ again: it prints the decision that is stored, each rule in the order tried with 
 variables in the conditions, what the decider was asked and has answered, rules that cannot be used, and the
 fallback of an undecided handoff.
 
-The journal does not store the values that conditions have seen. A variable that no later record has set has
-the value that was seen; any other is marked, and its value is the one of now. If the rules give another
-decision now than the stored one, explain reports that: the stored decision counts.
+The journal does not store the values that conditions have seen, nor the context variables that a producer
+sends with a message: name those with --snapshot. A variable that nothing has set since has the value that was
+seen; any other is marked, and its value is the one of now. If the rules give another decision now than the
+stored one, explain reports that: the stored decision counts.
 
 Exit code: 0 the message has a decision, or needs none; 1 it was not found, is not decided yet, or could not be read; 2 the folder
 cannot be read. The shape of -o json:
@@ -63,18 +65,23 @@ cannot be read. The shape of -o json:
    "decider": [{"call", "rule", "tool", "outcome", "attempts", "asked", "reply"}],
    "now": {"to", "rule", "reason", "code"}, "same", "notes": []}`,
 		Example: `  turnctl handoff explain chat-42 message-7
-  turnctl handoff explain chat-42 message-7 --run 3 --workflows workflows -o json`,
+  turnctl handoff explain chat-42 message-7 --run 3 --workflows workflows -o json
+  turnctl handoff explain chat-42 message-7 --snapshot sent.json`,
 		Args: cli.Arguments(2, 2, "a chat and a message"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		if message.Chat, message.Turn = args[0], args[1]; message.Chat == "" || message.Turn == "" {
 			return cli.Usagef("handoff explain: chat %q and message %q: neither may be empty", message.Chat, message.Turn)
+		}
+		snapshot, err := a.contextFile("handoff explain", cfg.Snapshot)
+		if err != nil {
+			return err
 		}
 		s, err := a.connect(&cfg.Turnctl)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		e, err := s.explain(ctx, &cfg, message)
+		e, err := s.explain(ctx, &cfg, message, snapshot)
 		if err != nil {
 			return err
 		}
@@ -104,7 +111,8 @@ type explanation struct {
 	Same      bool            `json:"same"`                // it is the stored decision
 	Notes     []string        `json:"notes,omitempty"`
 
-	elsewhere []string // variables whose start value is from the environment or a file of the workers
+	elsewhere []string       // variables whose start value is from the environment or a file of the workers
+	snapshot  map[string]any // of the producer, as far as it is known
 }
 
 // trialFact is a rule and its outcome.
@@ -123,16 +131,6 @@ type trialFact struct {
 	Line      int             `json:"line"`
 }
 
-// seenFact is a context variable in a condition.
-type seenFact struct {
-	Name   string          `json:"name"`
-	Value  json.RawMessage `json:"value,omitempty"`
-	Exists bool            `json:"exists"`
-	Record uint64          `json:"record,omitempty"` // that has set it last
-	Seen   bool            `json:"seen"`             // the conditions have seen this value
-	AsOf   string          `json:"as_of"`            // as a sentence
-}
-
 // decisionFact is a decision in short.
 type decisionFact struct {
 	To     *string `json:"to"`
@@ -142,7 +140,7 @@ type decisionFact struct {
 }
 
 // explain reads the handoff of a message and tries the rules again.
-func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.TurnID) (*explanation, error) {
+func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.TurnID, snapshot map[string]any) (*explanation, error) {
 	l, err := s.messageReport(ctx, subjects.MessageKey(id.App, id.Chat, id.Run, id.Turn), false)
 	switch {
 	case errors.Is(err, errNoRecord):
@@ -152,6 +150,7 @@ func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.Tu
 	}
 	e := &explanation{
 		App: l.App, Chat: l.Chat, Run: l.Run, Message: l.ID, Agent: l.Agent, Workflow: l.Workflow, State: l.State, Meaning: l.Meaning, Handoff: l.Handoff, Rules: []trialFact{},
+		snapshot: snapshot,
 	}
 	for _, c := range l.Calls {
 		if c.Rule != nil {
@@ -168,7 +167,7 @@ func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.Tu
 	}
 	e.compareManifests(set, l)
 	start := set.StartValues(l.Workflow, &bindings.Chat{App: l.App, ID: l.Chat, Workflow: l.Workflow, User: l.User})
-	state, err := s.contextState(ctx, l.App, l.Chat, start)
+	state, err := s.contextState(ctx, l.App, l.Chat, variables.Layers{Start: start, Snapshot: snapshot})
 	if err != nil {
 		e.notef("the context variables cannot be read, so the rules are not tried again: %v", err)
 		return e, nil
@@ -178,7 +177,7 @@ func (s *server) explain(ctx context.Context, cfg *explainSettings, id events.Tu
 			e.elsewhere = append(e.elsewhere, v.Name)
 		}
 	}
-	e.tryRules(set.Handoffs(l.Workflow), l, state)
+	e.tryRules(ctx, set.Handoffs(l.Workflow), &history{s.journal, l, state}, s.textOf(ctx, e, l))
 	return e, nil
 }
 
@@ -211,15 +210,30 @@ func (e *explanation) compareManifests(set *bindings.Set, l *messageReport) {
 	}
 }
 
-// tryRules tries the rules again, with the values that are known.
-func (e *explanation) tryRules(rules *handoff.Rules, l *messageReport, state *variables.State) {
-	known := (&bindings.Chat{App: l.App, ID: l.Chat, Workflow: l.Workflow, User: l.User}).Values()
-	own := slices.Sorted(maps.Keys(known))
-	maps.Copy(known, state.Values)
-	content, isText := l.Content.(string)
-	if !isText && l.ContentBlob != "" {
-		e.notef("the content of the message is in a blob, so rules with a trigger are tried with an empty text")
+// textOf returns the text of the message, "" if its content is not a text, or is in a blob that cannot be read.
+func (s *server) textOf(ctx context.Context, e *explanation, l *messageReport) string {
+	if l.ContentBlob == "" {
+		text, _ := l.Content.(string)
+		return text
 	}
+	blobs, err := store.NewBlobs(ctx, s.nc, s.js, s.space)
+	if err == nil {
+		var value any
+		if value, err = blobs.Value(ctx, subjects.MessageKey(l.App, l.Chat, l.Run, l.ID), events.KindText, l.event.Content); err == nil {
+			text, _ := value.(string)
+			return text
+		}
+	}
+	e.notef("the content of the message is in a blob that cannot be read, so rules with a trigger are tried with an empty text: %v", err)
+	return ""
+}
+
+// tryRules tries the rules again, with the values that are known.
+func (e *explanation) tryRules(ctx context.Context, rules *handoff.Rules, h *history, content string) {
+	l, state := h.message, h.state
+	chat := (&bindings.Chat{App: l.App, ID: l.Chat, Workflow: l.Workflow, User: l.User}).Values()
+	known := maps.Clone(state.Values)
+	maps.Copy(known, chat) // whatever a snapshot has
 	in := handoff.Input{Agent: l.Agent, Content: content, Last: state.Speaker, Variables: known, Answers: e.answers()}
 	if h := l.Handoff; h != nil && h.Reason == string(handoff.ReasonLastSpeaker) && h.To != nil {
 		in.Last = *h.To
@@ -239,10 +253,13 @@ func (e *explanation) tryRules(rules *handoff.Rules, l *messageReport, state *va
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		f := newSeenFact(name, known, slices.Contains(own, name), l, state)
-		if _, set := state.Written[name]; !set && slices.Contains(e.elsewhere, name) {
-			f.Seen, f.AsOf = false, "the start value as it is here: the workers may have another environment or other files"
+		value, exists := known[name]
+		f := seenFact{Name: name, Exists: exists, Record: state.Written[name]}
+		if exists {
+			f.Value = jsonValue(value)
 		}
+		_, ofChat := chat[name]
+		f.Seen, f.AsOf = e.seen(ctx, h, &f, ofChat)
 		e.Variables = append(e.Variables, f)
 	}
 	e.compareDecisions(rules, in)
@@ -317,38 +334,12 @@ func (e *explanation) compareDecisions(rules *handoff.Rules, in handoff.Input) {
 		e.notef("no rule was tried: %s", h.Message)
 	default:
 		e.notef("with the rules of the folder and the values below, the decision would be another one now: the stored decision counts")
+		if e.snapshot == nil {
+			e.notef("if the producer has sent context variables with the message, name them with --snapshot")
+		}
 	}
 }
 
 func equal[T comparable](a, b *T) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
-}
-
-// newSeenFact returns the value of a variable, and whether the conditions have seen it.
-func newSeenFact(name string, known map[string]any, own bool, l *messageReport, state *variables.State) seenFact {
-	value, exists := known[name]
-	record, set := state.Written[name]
-	f := seenFact{Name: name, Exists: exists, Record: record}
-	if exists {
-		f.Value = jsonValue(value)
-	}
-	switch {
-	case !exists:
-		f.AsOf = "it does not exist: nothing has set it, and the workflow does not declare it; a snapshot of the producer may have had it"
-	case own && !set:
-		f.Seen, f.AsOf = true, "known from the start of the chat"
-	case !set:
-		f.Seen, f.AsOf = true, "the start value of the folder: nothing has set it"
-	case record == 0:
-		f.Seen, f.AsOf = true, "read by a tool"
-	case record == l.Seq:
-		f.Seen, f.AsOf = true, "set by this message"
-	case record < l.Seq:
-		f.Seen, f.AsOf = true, fmt.Sprintf("set by record %d, before this message", record)
-	case l.Handoff != nil && record < l.Handoff.Seq:
-		f.Seen, f.AsOf = true, fmt.Sprintf("set by record %d, before the handoff", record)
-	default:
-		f.AsOf = fmt.Sprintf("of now: record %d has set it since", record)
-	}
-	return f
 }

@@ -69,7 +69,7 @@ func TestExplainNamesTheAgentThatAMisspeltOneWasMeantToBe(t *testing.T) {
 	text := ok(t, v.Server, "handoff", "explain", "c", "m1", "--workflows", v.workflows)
 	require.Contains(t, text, "\nnote: no rule is from \"Interviwer\": did you mean \"Interviewer\"?\n")
 	e := decode[explanation](t, v.Server, "handoff", "explain", "c", "m2", "--workflows", v.workflows)
-	require.Equal(t, []string{`no rule is from "Nobody": check its name, or add a rule: there are rules from Architect, Critic, Drafter, Interviewer`}, e.Notes)
+	require.Equal(t, []string{`no rule is from "Nobody": check its name, or add a rule: there are rules from Architect, Critic, Drafter, Interviewer, Speaker`}, e.Notes)
 }
 
 func TestExplainOfAnOvertakenMessageExpectsNoAnswerOfTheDecider(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 const interviews = `
-agents: {Interviewer: , Architect: {model: Plan}, Critic: {model: Plan}, Drafter: {model: Plan, completion: fixer, corrections: 2}}
+agents: {Interviewer: , Speaker: , Architect: {model: Plan}, Critic: {model: Plan}, Drafter: {model: Plan, completion: fixer, corrections: 2}}
 models: {Plan: {type: object, required: [title], properties: {title: {type: string}, agent_message: {type: string}}}}
 tools:
 - {name: draw, kind: go, agent: Architect, effect: idempotent}
@@ -45,7 +45,11 @@ handoffs:
   - {from: Critic, to: Architect}
   - {from: Architect, to: terminate, scope: pre, condition: "${drawn}"}
   - {from: Drafter, to: user}
+  - {from: Speaker, to: Critic, trigger: "LONG"}
 `
+
+// longText is a text of Speaker that is stored in a blob.
+var longText = strings.TrimSpace(strings.Repeat("I want a shop. ", 40_000))
 
 // interview is a server with a worker that handles messages of the workflow of interviews, in a chat.
 type interview struct {
@@ -68,7 +72,7 @@ func newInterview(t *testing.T) *interview {
 	}))
 	t.Cleanup(model.Close)
 	require.NoError(t, os.MkdirAll(filepath.Join(v.workflows, "Interviews"), 0o750))
-	require.NoError(t, os.WriteFile(filepath.Join(v.workflows, "Interviews", "oneturn.yaml"), []byte(strings.ReplaceAll(interviews, "MODEL", model.URL)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(v.workflows, "Interviews", "oneturn.yaml"), []byte(strings.NewReplacer("MODEL", model.URL, "LONG", longText).Replace(interviews)), 0o600))
 	draw := func(ctx context.Context, _ map[string]any) (map[string]any, error) {
 		before, _ := tool.Vars(ctx).Get("drawn")
 		n, ok := before.(json.Number)

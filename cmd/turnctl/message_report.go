@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -127,7 +128,7 @@ func (s *server) messageReport(ctx context.Context, key subjects.Key, payload bo
 	l.decideState()
 	unset := func(t triggerFact) bool { return t.Seq == 0 }
 	if !l.OutOfOrder && l.State == messageComplete && slices.ContainsFunc(l.Triggers, unset) {
-		if state, err := s.contextState(ctx, l.App, l.Chat, nil); err == nil { // without the right to read it, it stays unknown
+		if state, err := s.contextState(ctx, l.App, l.Chat, variables.Layers{}); err == nil { // without the right to read it, it stays unknown
 			if d := state.Of(l.token, l.Seq); d != nil {
 				l.Refused = d.Refused
 			}

@@ -77,7 +77,7 @@ func (s *server) chatReport(ctx context.Context, app, chat string) (*chatReport,
 			l.Entries = append(l.Entries, entry)
 		}
 	}
-	state, err := s.contextState(ctx, app, chat, nil)
+	state, err := s.contextState(ctx, app, chat, variables.Layers{})
 	if err != nil {
 		l.Unread = err.Error()
 	} else {
@@ -138,15 +138,15 @@ func (s *server) entryOf(ctx context.Context, r *idempotency.Record) (chatEntry,
 	return entry, err
 }
 
-// contextState reads the context variables of a chat, over the start values of its workflow if they are known.
-func (s *server) contextState(ctx context.Context, app, chat string, start map[string]any) (*variables.State, error) {
+// contextState reads the context variables of a chat, over what is known of the values below the stored ones.
+func (s *server) contextState(ctx context.Context, app, chat string, below variables.Layers) (*variables.State, error) {
 	docs, err := store.OpenDocuments(ctx, s.js, s.space)
 	if err != nil {
 		return nil, fmt.Errorf("read the context variables: %w", unprovisioned(err))
 	}
 	v := variables.NewIn(docs)
 	v.Journal = idempotency.New(s.journal, "turnctl", idempotency.Options{})
-	return v.State(ctx, subjects.Token(app), chat, start)
+	return v.StateOver(ctx, subjects.Token(app), chat, below)
 }
 
 func (l *chatReport) addState(state *variables.State) {

@@ -13,7 +13,7 @@ import (
 // State is what the document of a chat holds.
 type State struct {
 	Revision uint64            // of the document in its bucket, 0 if the chat has none
-	Values   map[string]any    // of the variables: the stored ones over the start values
+	Values   map[string]any    // of the variables: the stored ones over those below
 	Written  map[string]uint64 // of the variables that were set in the chat: the sequence in the journal of the record that did, 0 if a tool has read the value
 	Removed  []string          // variables that a tool has removed, unless they are declared
 	Speaker  string            // the agent that spoke last, "" if none did
@@ -32,9 +32,15 @@ type Decided struct {
 	Handoff    json.RawMessage // nil if it is not decided yet, or none is due
 }
 
-// State returns what is stored for a chat. App is the token of the tenant, chat an id. Changes of tools count once the turn has its
-// response, also if no worker has merged them yet. It fails with [events.ErrStateCorrupt] if the document cannot be decoded.
+// State returns what is stored for a chat, over the start values of its workflow. App is the token of the tenant, chat an id. Changes of
+// tools count once the turn has its response, also if no worker has merged them yet. It fails with [events.ErrStateCorrupt] if the
+// document cannot be decoded.
 func (v *Variables) State(ctx context.Context, app, chat string, start map[string]any) (*State, error) {
+	return v.StateOver(ctx, app, chat, Layers{Start: start})
+}
+
+// StateOver is [Variables.State] with the snapshot of a producer, too. A stored value that the snapshot supersedes is not Written.
+func (v *Variables) StateOver(ctx context.Context, app, chat string, below Layers) (*State, error) {
 	key := app + "." + subjects.Token(chat)
 	doc, revision, err := v.read(ctx, key)
 	if err != nil {
@@ -44,13 +50,14 @@ func (v *Variables) State(ctx context.Context, app, chat string, start map[strin
 		return nil, err
 	}
 	s := &State{Revision: revision, Written: map[string]uint64{}}
-	if s.Values, err = doc.values(Layers{Start: start}); err != nil {
+	if s.Values, err = doc.values(below); err != nil {
 		return nil, v.corrupt(key, err)
 	}
 	for name, entry := range doc {
 		_, shown := s.Values[name]
+		_, declared := below.Start[name]
 		switch {
-		case internal(name):
+		case internal(name), !declared && entry.supersededBy(below.Snapshot, name):
 		case shown:
 			s.Written[name] = entry.Written
 		default:
