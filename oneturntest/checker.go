@@ -68,6 +68,9 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I6  the turn is not parked while a step marked unsafe runs
 //	I13 a question is cancelled without a cancel of the turn only after its step has ended
 //
+// Other data under a used turn key is a separate turn if its workflow has on_key_reuse: run, and is judged as one. The data of a
+// turn runs under one key only (I2), which is chosen before the claim (I4).
+//
 // Clocks of the machines of tools and of the server are assumed to agree for questions and steps.
 //
 // The harness of the repository checks three more that durable facts cannot show: I9 (no secret
@@ -149,11 +152,12 @@ type checker struct {
 	hit      map[string]bool
 	turns    map[string]*turnFacts
 	messages map[subjects.Key]*messageFacts
+	reused   map[subjects.Key]reuseNotes // by the key of the turn, see [checker.groupReuseNotes]
 	found    []Violation
 }
 
 func newChecker(f *Facts, hit map[string]bool) *checker {
-	return &checker{facts: f, hit: hit, turns: map[string]*turnFacts{}, messages: map[subjects.Key]*messageFacts{}}
+	return &checker{facts: f, hit: hit, turns: map[string]*turnFacts{}, messages: map[subjects.Key]*messageFacts{}, reused: map[subjects.Key]reuseNotes{}}
 }
 
 func (c *checker) failf(invariant, turn, format string, args ...any) {
@@ -187,12 +191,12 @@ func (c *checker) call(key subjects.Key) *callFacts {
 
 func (c *checker) group() {
 	c.groupMessages()
-	for i, a := range c.facts.Accepted {
-		c.turn(subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn)).accepted = &c.facts.Accepted[i]
-	}
-	for _, e := range c.facts.Ledger {
-		f := c.call(e.key())
-		f.ledger = append(f.ledger, e)
+	c.groupReuseNotes()
+	c.acceptTurns()
+	for i := range c.facts.Ledger {
+		e := &c.facts.Ledger[i]
+		f := c.call(c.key(e))
+		f.ledger = append(f.ledger, *e)
 		switch e.Phase {
 		case PhaseEnter:
 			if e.Attempt <= 1 {
@@ -222,6 +226,9 @@ func (c *checker) check(t *turnFacts) {
 	for i := range t.records {
 		r := &t.records[i]
 		k, _ := subjects.ParseKey(r.Key)
+		if k.Kind == events.RecordReused && r.Err == nil { // of the key, not of a call
+			continue
+		}
 		f := c.call(k.Key)
 		if single(k.Kind) && k.ID != "" {
 			c.failf("I1", f.name, "a second %s under %s", k.Kind, r.Key)
@@ -241,6 +248,7 @@ func (c *checker) check(t *turnFacts) {
 		}
 		return
 	}
+	c.checkReusedKeys(t)
 	c.program(t)
 	switch {
 	case own.response == nil:
@@ -255,29 +263,15 @@ func (c *checker) check(t *turnFacts) {
 	c.asked(own)
 }
 
-// keys compares the idempotency keys that tools got: all runs of a call have the same, and no two
-// calls have the same.
-func (c *checker) keys() {
-	of, calls := map[string]string{}, map[string]string{} // key by call, call by key
-	for _, e := range c.facts.Ledger {
-		call := e.key().String()
-		if first, seen := of[call]; seen && first != e.Key {
-			c.failf("I2", call, "entered with idempotency key %q, and with %q", first, e.Key)
-		}
-		if other, seen := calls[e.Key]; seen && e.Key != "" && other != call {
-			c.failf("I2", call, "entered with idempotency key %q of %s", e.Key, other)
-		}
-		of[call], calls[e.Key] = e.Key, call
-	}
-}
-
 // single reports whether a call may have one record of a kind.
 func single(kind string) bool {
 	return kind == events.KindToolCall || kind == events.KindToolResponse || kind == events.KindCancel || kind == events.RecordProgram
 }
 
 // undisturbed reports whether no fault has hit a turn.
-func (c *checker) undisturbed(t *turnFacts) bool { return c.hit != nil && !c.hit[t.key] }
+func (c *checker) undisturbed(t *turnFacts) bool {
+	return c.hit != nil && !c.hit[t.key] && (t.accepted == nil || !c.hit[t.accepted.Key()])
+}
 
 // outcome compares the response of a call with the call and the ledger.
 func (c *checker) outcome(f *callFacts) {

@@ -90,3 +90,20 @@ func eventKind(kind string) string {
 	}
 	return kind
 }
+
+// keys compares the idempotency keys that tools got: all runs of a call have the same, and no two
+// calls have the same.
+func (c *checker) keys() {
+	of, calls := map[string]string{}, map[string]string{} // key by call, call by key
+	for i := range c.facts.Ledger {
+		e := &c.facts.Ledger[i]
+		call := c.key(e).String()
+		if first, seen := of[call]; seen && first != e.Key {
+			c.failf("I2", call, "entered with idempotency key %q, and with %q", first, e.Key)
+		}
+		if other, seen := calls[e.Key]; seen && e.Key != "" && other != call {
+			c.failf("I2", call, "entered with idempotency key %q of %s", e.Key, other)
+		}
+		of[call], calls[e.Key] = e.Key, call
+	}
+}

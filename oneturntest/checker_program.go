@@ -18,11 +18,6 @@ import (
 // effectProgram is the effect of a call whose tool runs programs.
 const effectProgram = string(events.EffectProgram)
 
-// key returns the journal key of the call that an entry belongs to.
-func (e *LedgerEntry) key() subjects.Key {
-	return callKey(events.TurnID{App: e.App, Chat: e.Chat, Run: e.Run, Turn: e.Turn}, e.Call)
-}
-
 // callKey returns the journal key of a call by its turn and its tool_call_id.
 func callKey(id events.TurnID, call string) subjects.Key {
 	key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
