@@ -11,7 +11,8 @@
 //
 // # Files
 //
-// main.go has the command. publish.go publishes files, which input.go splits into events. message.go publishes what an agent or a user has written. answer.go answers questions;
+// main.go has the command. publish.go publishes files, which input.go splits into events. message.go publishes what an agent or a user has written,
+// message_command.go has the command for a file that holds such an event. answer.go answers questions;
 // without a worker, with what answer_without_worker.go reads in the journal. cancel.go requests the end of a turn;
 // cancel_warning.go finds out whether it is claimed, and which turn an id means. print.go prints receipts and outcomes. example.go prints turns.
 package main

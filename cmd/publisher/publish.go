@@ -199,7 +199,7 @@ func (p *publication) accept(at string, it item) bool {
 	turn, err := events.DecodeTurn(it.body)
 	switch {
 	case err != nil && events.IsMessageKind(kindOf(it.body)):
-		err = fmt.Errorf("it is what an agent or a user has written: publish its text with publisher message: %w", err)
+		err = messageInstead(it.body)
 	case err != nil && barePlan(it.body):
 		err = fmt.Errorf("%w; this looks like a plan without its event: send {\"kind\": \"plan_ready\", \"plan\": …, \"turn_idempotency_key\": …, \"context\": …}", err)
 	case err != nil:
