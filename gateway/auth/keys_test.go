@@ -1,7 +1,9 @@
 package auth_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -254,6 +256,7 @@ func TestOnlyKeysForSignaturesAreUsed(t *testing.T) {
 		"unknown kind":       s.public(map[string]any{"kty": "AKP"}),
 		"private":            leaked,
 		"symmetric":          {"kty": "oct", "kid": "k1", "k": "c2VjcmV0", "alg": "HS256"},
+		"slow to check":      s.public(map[string]any{"n": base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 1025))}),
 		"weak":               signer{"k1", jose.RS256, weakRSA()}.public(nil),
 		"another curve":      signer{"k1", jose.ES384, p384()}.public(nil),
 	} {

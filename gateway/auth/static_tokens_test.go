@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -222,6 +224,49 @@ func TestAMistakeInAFileOfTokensChangesNothing(t *testing.T) {
 	f.clock.advance(time.Second)
 	_, err = authenticate(t, f, "t2")
 	require.NoError(t, err)
+
+	for _, text := range []string{"", entry("t2", "user: bob"), ""} {
+		f.write(t, text)
+		f.clock.advance(time.Second)
+		_, err = authenticate(t, f, "t2")
+		require.NoError(t, err)
+	}
+	require.Equal(t, 10, strings.Count(f.log.String(), "tokens cannot be read"), "a mistake that was corrected and made again: %s", f.log.String())
+}
+
+func TestTokensAreCheckedWhileTheirFileChanges(t *testing.T) {
+	t.Parallel()
+	f := openTokens(t, entry("t1", "user: ada"))
+	done := make(chan struct{})
+	var checks sync.WaitGroup
+	for range 4 {
+		checks.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				f.clock.advance(time.Second)
+				id, err := f.Authenticate(context.Background(), auth.Request{Token: "t1"})
+				if err != nil || id.User != "ada" {
+					panic(fmt.Sprint(id, err))
+				}
+				id.Apps[0] = "changed by its user"
+			}
+		})
+	}
+	for i := range 50 {
+		next := filepath.Join(t.TempDir(), "next")
+		require.NoError(t, os.WriteFile(next, []byte(entry("t1", "user: ada")+entry("t"+strconv.Itoa(i+2), "user: bob")), 0o600))
+		require.NoError(t, os.Rename(next, f.path))
+		require.NoError(t, f.Reload())
+	}
+	close(done)
+	checks.Wait()
+	id, err := authenticate(t, f, "t1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"acme"}, id.Apps)
 }
 
 func TestNewTokensAreDifferentAndFitInHeadersAndSubprotocols(t *testing.T) {

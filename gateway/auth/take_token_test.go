@@ -74,6 +74,7 @@ func TestTokensAreFoundAndRemoved(t *testing.T) {
 		{"access_token=t1%0a", nil, "", "!", "", ""},
 		{"Access_Token=t1", nil, "", "", "", ""},
 		{"access_token=t%zz&after=1", nil, "", "", "after=1", ""},
+		{"x=%zzaccess_token&after=1", nil, "", "", "after=1", ""},
 		{"access_token%zz=t1&after=1", nil, "", "", "after=1", ""},
 		{"x;access_token=t1&after=1", nil, "", "", "after=1", ""},
 		{"after=1;access_token=t1", nil, "", "", "", ""},
