@@ -112,7 +112,7 @@ func (b *binder) startValue(v *Variable, from *VariableSources, files *variableF
 	return b.typed(v, v.Default, "default")
 }
 
-// checkTriggers reports triggers that wait for a text of an unknown agent, or for an answer to a tool whose name is almost that of a
+// checkTriggers reports triggers that wait for a text of an unknown agent, or for an answer to a tool whose name is close to the name of a
 // known one: a tool may ask with any component, so another name is not wrong. Texts of people have the agent user.
 func (b *binder) checkTriggers() {
 	asking := b.askers()

@@ -50,7 +50,7 @@ func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
 		got = call(http.MethodDelete, path)
 		require.NoError(t, got.Body.Close())
 		require.Equal(t, http.StatusMethodNotAllowed, got.StatusCode, path)
-		require.Equal(t, row[1], got.Header.Get("Allow"), path)
+		require.Contains(t, strings.Split(got.Header.Get("Allow"), ", "), row[1], path)
 	}
 	require.ElementsMatch(t, all.names, itemsOf(t, "gateway.md", "Metrics, by door and code, never by chat or user:"))
 }
