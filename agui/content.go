@@ -93,12 +93,11 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	var err error
 	switch jsontext.Value(b).Kind() {
 	case jsontext.KindBeginArray:
-		c.Parts = []ContentPart{}
-		err = json.Unmarshal(b, &c.Parts)
+		err = json.Unmarshal(b, &c.Parts, decodeLists)
 	case jsontext.KindString, jsontext.KindNull:
 		err = json.Unmarshal(b, &c.Text)
 	default:
-		err = &memberError{want: "a string or a list of parts"}
+		err = &memberError{code: CodeInvalidField, msg: "has to be a string or a list of parts"}
 	}
 	if err != nil {
 		return fmt.Errorf("read the content: %w", err)

@@ -60,7 +60,7 @@ type InputLimits struct {
 // input that it refuses is an *[InputError]; other errors come from r.
 func ReadInput(r io.Reader, limits InputLimits) (*RunAgentInput, error) {
 	in := &RunAgentInput{}
-	if err := readInto(r, limits, in); err != nil {
+	if err := readInto(r, limits, in, decodeLists); err != nil {
 		return nil, err
 	}
 	if err := in.check(); err != nil {
@@ -72,7 +72,7 @@ func ReadInput(r io.Reader, limits InputLimits) (*RunAgentInput, error) {
 	return in, nil
 }
 
-// check returns an error if something is missing.
+// check returns an error if something is missing. Members of lists have been checked when they were decoded.
 func (in *RunAgentInput) check() error {
 	switch {
 	case in.ThreadID == "":
@@ -82,34 +82,47 @@ func (in *RunAgentInput) check() error {
 	case in.Messages == nil:
 		return missing("messages", "a list, which may be empty")
 	}
-	for i, m := range in.Messages {
-		if m.ID == "" {
-			return missing(place("messages", i, "id"), "the id of the message")
-		}
-		if m.Role == "" {
-			return missing(place("messages", i, "role"), "user, assistant or another role")
-		}
-		if m.Role == RoleTool && m.ToolCallID == "" {
-			return missing(place("messages", i, "toolCallId"), "the call that the message answers")
-		}
-		for k, call := range m.ToolCalls {
-			if call.ID == "" {
-				return missing(place(place("messages", i, "toolCalls"), k, "id"), "the id of the call")
-			}
+	return nil
+}
+
+// check returns an error if the message lacks something.
+func (m Message) check() error {
+	switch {
+	case m.ID == "":
+		return missingMember("/id", "the id of the message")
+	case m.Role == "":
+		return missingMember("/role", "user, assistant or another role")
+	case m.Role == RoleTool && m.ToolCallID == "":
+		return missingMember("/toolCallId", "the call that the message answers")
+	}
+	for k, call := range m.ToolCalls {
+		if call.ID == "" {
+			return missingMember(Pointer("toolCalls", strconv.Itoa(k), "id"), "the id of the call")
 		}
 	}
-	for i, tool := range in.Tools {
-		if tool.Name == "" {
-			return missing(place("tools", i, "name"), "the name of the tool")
-		}
+	return nil
+}
+
+func (t Tool) check() error {
+	if t.Name == "" {
+		return missingMember("/name", "the name of the tool")
 	}
-	for i, entry := range in.Resume {
-		if entry.InterruptID == "" {
-			return missing(place("resume", i, "interruptId"), "the id of the interrupt that is answered")
-		}
-		if entry.Status != ResumeResolved && entry.Status != ResumeCancelled {
-			return &InputError{Code: CodeInvalidField, Field: place("resume", i, "status"), Msg: `has to be "resolved" or "cancelled"`}
-		}
+	return nil
+}
+
+func (e ResumeEntry) check() error {
+	if e.InterruptID == "" {
+		return missingMember("/interruptId", "the id of the interrupt that is answered")
+	}
+	if e.Status != ResumeResolved && e.Status != ResumeCancelled {
+		return &memberError{pointer: "/status", code: CodeInvalidField, msg: `has to be "resolved" or "cancelled"`}
+	}
+	return nil
+}
+
+func (p ContentPart) check() error {
+	if p.Type == "" {
+		return missingMember("/type", "text, image or another type of parts")
 	}
 	return nil
 }
@@ -118,29 +131,31 @@ func missing(field, what string) error {
 	return &InputError{Code: CodeMissingField, Field: field, Msg: "required: send " + what}
 }
 
-func place(list string, i int, field string) string {
-	return list + "[" + strconv.Itoa(i) + "]." + field
+func missingMember(pointer, what string) error {
+	return &memberError{pointer: pointer, code: CodeMissingField, msg: "required: send " + what}
 }
 
 // unmarshalError names the field of another type than required, and what is required.
 func unmarshalError(err error) error {
-	pointer, want := "", "what the protocol defines"
+	var pointer strings.Builder
+	refused := &InputError{Code: CodeInvalidField, Msg: "has to be what the protocol defines"}
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		switch part := e.(type) { //nolint:errorlint // each link of the chain has a part of the pointer
 		case *json.SemanticError:
-			pointer += string(part.JSONPointer)
+			pointer.WriteString(string(part.JSONPointer))
 			if part.GoType != nil {
-				want = typeName(part.GoType)
+				refused.Msg = "has to be " + typeName(part.GoType)
 			}
 		case *memberError:
-			pointer += part.pointer
-			if part.want != "" {
-				want = part.want
+			pointer.WriteString(part.pointer)
+			if part.code != "" {
+				refused.Code, refused.Msg = part.code, part.msg
 			}
 		default:
 		}
 	}
-	return &InputError{Code: CodeInvalidField, Field: fieldOf(jsontext.Pointer(pointer)), Msg: "has to be " + want}
+	refused.Field = fieldOf(jsontext.Pointer(pointer.String()))
+	return refused
 }
 
 // typeName names the JSON type of a Go type.

@@ -19,13 +19,13 @@ const (
 )
 
 // readInto decodes the one document of r.
-func readInto(r io.Reader, limits InputLimits, v any) error {
+func readInto(r io.Reader, limits InputLimits, v any, options ...json.Options) error {
 	body, err := readDocument(r, limits)
 	if err != nil {
 		return err
 	}
 	// readDocument has refused duplicate names.
-	if err := json.Unmarshal(body, v, jsontext.AllowDuplicateNames(true)); err != nil {
+	if err := json.Unmarshal(body, v, append(options, jsontext.AllowDuplicateNames(true))...); err != nil {
 		return unmarshalError(err)
 	}
 	return nil

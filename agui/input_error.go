@@ -35,17 +35,19 @@ func (e *InputError) Error() string {
 	return b.String()
 }
 
-// memberError is an error of a member of a message that is decoded on its own: its place in the message, and what it has to be.
+// memberError is an error of a value of a list, or of a member that is decoded on its own. The errors around it have the rest of
+// the pointer.
 type memberError struct {
-	pointer, want string
-	err           error
+	pointer   string
+	code, msg string // of the [InputError]
+	err       error  // in place of code and msg
 }
 
 func (e *memberError) Error() string {
 	if e.err != nil {
 		return e.pointer + ": " + e.err.Error()
 	}
-	return e.pointer + " has to be " + e.want
+	return e.pointer + ": " + e.msg
 }
 
 func (e *memberError) Unwrap() error { return e.err }

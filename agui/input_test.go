@@ -87,6 +87,8 @@ func TestRefusedInputNamesTheFieldAndTheFix(t *testing.T) {
 		{messages(`{"id":"u","content":"x"}`), agui.CodeMissingField, "messages[0].role", "user"},
 		{messages(`{"id":"u","role":"tool","content":"x"}`), agui.CodeMissingField, "messages[0].toolCallId", "call"},
 		{messages(`{"id":"u","role":"assistant","toolCalls":[{"function":{"name":"x"}}]}`), agui.CodeMissingField, "messages[0].toolCalls[0].id", "call"},
+		{messages(`{"id":"u","role":"user","content":[{"type":"text","text":"x"},{}]}`), agui.CodeMissingField, "messages[0].content[1].type", "text"},
+		{messages(`{"id":"u","role":"user","content":"x"},{"id":"v","role":"assistant","toolCalls":[{"id":"c"},{}]},{"id":1}`), agui.CodeMissingField, "messages[1].toolCalls[1].id", "call"},
 		{messages(`null`), agui.CodeMissingField, "messages[0].id", "id"},
 		{`{"threadId":1,"runId":"r","messages":[]}`, agui.CodeInvalidField, "threadId", "a string"},
 		{`{"threadId":"t","runId":"r","messages":{}}`, agui.CodeInvalidField, "messages", "a list"},

@@ -3,6 +3,7 @@ package agui
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 )
 
 // Verifier checks the events of one run in the order in which a client receives them. Its rules come from the verifiers and schemas
@@ -23,6 +24,7 @@ type Verifier struct {
 	chunk Event               // the first one of what the last chunk was part of; nil if there is none
 	held  int                 // bytes in open
 	calls []string            // that were started in this run
+	limit int                 // of seen
 }
 
 // entity is something that has an id.
@@ -67,7 +69,7 @@ type pending struct {
 const (
 	maxSeen = 200_000
 	maxOpen = 10_000
-	maxHeld = 10_000    // messages of an input, the newest: a verifier lives as long as its stream
+	maxHeld = 10_000    // ids of an input, the newest: a verifier lives as long as its stream
 	maxTime = 1<<53 - 1 // JavaScript's largest integer
 )
 
@@ -78,7 +80,13 @@ func NewVerifier(in *RunAgentInput) *Verifier {
 		thread: in.ThreadID, run: in.RunID, peer: in.Peer(),
 		seed: maphash.MakeSeed(), seen: map[uint64]owner{}, open: map[entity]*pending{},
 	}
-	v.history(in.Messages[max(0, len(in.Messages)-maxHeld):])
+	v.limit = maxHeld
+	for _, m := range slices.Backward(in.Messages) {
+		if v.addMessage(m) != nil {
+			break
+		}
+	}
+	v.limit = maxSeen
 	return v
 }
 

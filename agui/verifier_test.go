@@ -2,6 +2,7 @@ package agui_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -258,10 +259,36 @@ func TestMemoryOfTheVerifierIsBounded(t *testing.T) {
 	}
 	require.ErrorContains(t, v.Check(piece), "bytes")
 
-	var err error
-	for i := 0; err == nil && i < 1_000_000; i++ {
-		err = v.Check(&agui.TextMessageStart{MessageID: string(rune('a'+i%26)) + agui.MessageID(string(rune(i)))})
+	for name, next := range map[string]func(v *agui.Verifier, id string) error{
+		"texts are open": func(v *agui.Verifier, id string) error { return v.Check(&agui.TextMessageStart{MessageID: id}) },
+		"steps are open": func(v *agui.Verifier, id string) error { return v.Check(&agui.StepStarted{StepName: id}) },
+		"ids in a run":   func(v *agui.Verifier, id string) error { return v.Check(result(id, "")) },
+		"ids of messages": func(v *agui.Verifier, id string) error {
+			return v.Check(&agui.MessagesSnapshot{Messages: []agui.Message{agui.UserMessage(id, ""), agui.UserMessage("x"+id, "")}})
+		},
+	} {
+		v := agui.NewVerifier(trace{}.input("1.0"))
+		require.NoError(t, v.Check(started()))
+		var err error
+		count := 0
+		for ; err == nil && count < 250_000; count++ {
+			err = next(v, strconv.Itoa(count))
+		}
+		require.ErrorAs(t, err, new(*agui.ViolationError), name)
+		require.Greater(t, count, 9_000, name)
+		require.NoError(t, v.Check(&agui.RunError{Message: "x"}), name)
 	}
-	require.ErrorContains(t, err, "open")
-	require.ErrorAs(t, err, new(*agui.ViolationError))
+}
+
+// A client may send any history; what is beyond the bound is not guarded, and accepted.
+func TestLongHistoryOfAnInputIsAccepted(t *testing.T) {
+	t.Parallel()
+	held := make([]agui.Message, 20_000)
+	for i := range held {
+		held[i] = agui.UserMessage(strconv.Itoa(i), "")
+	}
+	v := agui.NewVerifier(trace{held: held}.input("1.0"))
+	require.NoError(t, v.Check(started()))
+	require.NoError(t, v.Check(&agui.TextMessageStart{MessageID: "0"}))
+	require.Error(t, v.Check(&agui.TextMessageStart{MessageID: "19999"}))
 }

@@ -37,8 +37,8 @@ func (v *Verifier) has(k kind, id string) bool {
 
 // add records that the client has an entity. A bound is an error before anything is recorded.
 func (v *Verifier) add(k kind, id string, by owner) error {
-	if len(v.seen) >= maxSeen {
-		return fmt.Errorf("more than %d ids in a run: end it, and restate the conversation in the next", maxSeen)
+	if len(v.seen) >= v.limit {
+		return fmt.Errorf("more than %d ids in a run: end it, and restate the conversation in the next", v.limit)
 	}
 	v.seen[v.hash(k, id)] = by
 	return nil
