@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/feed"
 	"github.com/oneturn/oneturn/internal/query"
@@ -49,7 +51,7 @@ func (g *Gateway) journal(ctx context.Context) *journal {
 	}
 	next, err := g.openJournal(ctx)
 	if err != nil {
-		g.o.Logger.Warn("the journal was replaced and cannot be opened", "err", err)
+		g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway journal", "", 1, slog.LevelWarn, "the journal was replaced and cannot be opened", "err", events.LogText(err))
 		return j
 	}
 	g.o.Logger.Warn("the journal was replaced: it is opened again, and clients begin from its start")

@@ -26,16 +26,16 @@ type publicServer struct {
 	failed   chan error
 }
 
-// listenOn binds an address, so that one in use is reported before anything else starts.
-func listenOn(flag, address string) (net.Listener, error) {
+// listen binds the address, so that one in use is reported before anything else starts.
+func listen(address string) (*publicServer, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s %s: the address is in use, perhaps by another gateway: choose another with %s HOST:PORT", flag, address, flag)
+		return nil, fmt.Errorf("--listen %s: the address is in use, perhaps by another gateway: choose another with --listen HOST:PORT", address)
 	case err != nil:
-		return nil, fmt.Errorf("%s %s: %w: choose another with %s HOST:PORT", flag, address, err, flag)
+		return nil, fmt.Errorf("--listen %s: %w: choose another with --listen HOST:PORT", address, err)
 	}
-	return l, nil
+	return &publicServer{listener: l}, nil
 }
 
 // serve answers requests until close.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/cmd/internal/probes"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/gateway"
 )
@@ -29,15 +30,13 @@ func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) e
 		return cli.Usagef("%w", err)
 	}
 	defer access.close()
-	private := &privateServer{}
-	if cfg.HTTP != "" {
-		if private.listener, err = listenOn("--http", cfg.HTTP); err != nil {
-			return err
-		}
+	private, err := probes.Listen("gateway", cfg.HTTP)
+	if err != nil {
+		return err
 	}
-	defer private.close()
-	public := &publicServer{}
-	if public.listener, err = listenOn("--listen", cfg.Listen); err != nil {
+	defer private.Close()
+	public, err := listen(cfg.Listen)
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -57,7 +56,7 @@ func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) e
 		return err
 	}
 	defer g.Close()
-	private.serve(g, registry, logger)
+	private.Serve(g, registry, logger)
 	public.serve(g, cfg, logger)
 	if err := newStart(cfg, nc, public, private).write(cfg.Format, stdout); err != nil {
 		return err
@@ -109,9 +108,9 @@ type start struct {
 	Access string `json:"access"`
 }
 
-func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *privateServer) *start {
+func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *probes.Server) *start {
 	s := &start{
-		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.url(),
+		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.URL(),
 		Access: "no tokens: every program on this machine may do everything",
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/cmd/internal/probes"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools/python"
@@ -35,11 +36,11 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	if err := checkPython(ctx, cfg); err != nil {
 		return err
 	}
-	web, err := listen(cfg.HTTP)
+	web, err := probes.Listen("worker", cfg.HTTP)
 	if err != nil {
 		return err
 	}
-	defer web.close()
+	defer web.Close()
 	keys, err := namedKeys(cfg)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	if err != nil {
 		return err
 	}
-	web.serve(w, registry, logger)
+	web.Serve(w, registry, logger)
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("no tool is bound: turns of these workflows end as no_binding: run turnctl check DIR", "workflows", cfg.Workflows)
 	}

@@ -1,4 +1,6 @@
-package main
+// Package probes serves health checks and metrics of a command on a private address: /healthz while the process runs,
+// /readyz while it does its work, and /metrics.
+package probes
 
 import (
 	"context"
@@ -16,34 +18,35 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// web serves health checks and metrics. The zero value, for --http off, serves nothing.
-type web struct {
+// Server serves health checks and metrics. The zero value, for --http off, serves nothing.
+type Server struct {
 	listener net.Listener
 	server   *http.Server
 	done     chan struct{}
 }
 
-// listen binds the address, so that an address in use is reported before anything else starts.
-func listen(address string) (*web, error) {
+// Listen binds the address of --http of a command, so that an address in use is reported before anything else starts. An
+// empty address serves nothing.
+func Listen(command, address string) (*Server, error) {
 	if address == "" {
-		return &web{}, nil
+		return &Server{}, nil
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("--http %s: the address is in use, perhaps by another worker: choose another with --http HOST:PORT, or --http off", address)
+		return nil, fmt.Errorf("--http %s: the address is in use, perhaps by another %s: choose another with --http HOST:PORT, or --http off", address, command)
 	case err != nil:
 		return nil, fmt.Errorf("--http %s: %w: choose another with --http HOST:PORT, or --http off", address, err)
 	}
-	return &web{listener: l}, nil
+	return &Server{listener: l}, nil
 }
 
-// url is the base URL, "" if nothing is served.
-func (w *web) url() string {
-	if w.listener == nil {
+// URL is the base URL, "" if nothing is served.
+func (s *Server) URL() string {
+	if s.listener == nil {
 		return ""
 	}
-	return "http://" + w.listener.Addr().String()
+	return "http://" + s.listener.Addr().String()
 }
 
 // Limits of a request: all of them are small.
@@ -52,23 +55,23 @@ const (
 	httpMaxHeader = 16 << 10
 )
 
-// ready reports whether a worker consumes.
-type ready interface{ Ready() error }
+// Ready reports why a command does not do its work, nil if it does.
+type Ready interface{ Ready() error }
 
-// serve answers until close: /healthz while the process runs, /readyz while it consumes.
-func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logger) {
-	if w.listener == nil {
+// Serve answers until [Server.Close].
+func (s *Server) Serve(command Ready, metrics prometheus.Gatherer, logger *slog.Logger) {
+	if s.listener == nil {
 		return
 	}
-	w.server = &http.Server{
-		Handler: w.local(handler(worker, metrics)), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	s.server = &http.Server{
+		Handler: s.local(handler(command, metrics)), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: httpTimeout, ReadTimeout: httpTimeout, WriteTimeout: 2 * httpTimeout, IdleTimeout: time.Minute,
 		MaxHeaderBytes: httpMaxHeader,
 	}
-	w.done = make(chan struct{})
+	s.done = make(chan struct{})
 	go func() {
-		defer close(w.done)
-		if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
+		defer close(s.done)
+		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error("health checks and metrics are no longer served", "err", err)
 		}
 	}()
@@ -76,8 +79,8 @@ func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logg
 
 // local refuses requests whose Host is not a loopback name, if the address is loopback only: a web page whose
 // domain resolves to this machine (DNS rebinding) could read the responses otherwise.
-func (w *web) local(next http.Handler) http.Handler {
-	if at, ok := w.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+func (s *Server) local(next http.Handler) http.Handler {
+	if at, ok := s.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
 	}
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
@@ -103,11 +106,11 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func handler(worker ready, metrics prometheus.Gatherer) http.Handler {
+func handler(command Ready, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := worker.Ready(); err != nil {
+		if err := command.Ready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -117,15 +120,15 @@ func handler(worker ready, metrics prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// close closes all connections immediately: health checks of an ending process need no response.
-func (w *web) close() {
+// Close closes all connections immediately: health checks of an ending process need no response.
+func (s *Server) Close() {
 	switch {
-	case w.listener == nil:
+	case s.listener == nil:
 		return
-	case w.server == nil:
-		_ = w.listener.Close() // not served yet
+	case s.server == nil:
+		_ = s.listener.Close() // not served yet
 		return
 	}
-	_ = w.server.Close() // nothing is lost
-	<-w.done
+	_ = s.server.Close() // nothing is lost
+	<-s.done
 }

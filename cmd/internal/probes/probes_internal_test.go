@@ -1,4 +1,4 @@
-package main
+package probes
 
 import (
 	"io"
@@ -20,10 +20,10 @@ func (alwaysReady) Ready() error { return nil }
 // A web page whose name leads to loopback (DNS rebinding) reads neither health nor metrics.
 func TestLoopbackAnswersLoopbackNamesOnly(t *testing.T) {
 	t.Parallel()
-	w, err := listen("127.0.0.1:0")
+	w, err := Listen("worker", "127.0.0.1:0")
 	require.NoError(t, err)
-	w.serve(alwaysReady{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	t.Cleanup(w.close)
+	w.Serve(alwaysReady{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(w.Close)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	address, ok := w.listener.Addr().(*net.TCPAddr)
 	require.True(t, ok)
@@ -49,7 +49,7 @@ func TestLoopbackAnswersLoopbackNamesOnly(t *testing.T) {
 
 func TestOtherAddressesAnswerEveryName(t *testing.T) {
 	t.Parallel()
-	w := &web{listener: anywhere{}}
+	w := &Server{listener: anywhere{}}
 	served := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://worker.pool.svc:8080/readyz", nil)
 	w.local(handler(alwaysReady{}, prometheus.NewRegistry())).ServeHTTP(served, r)

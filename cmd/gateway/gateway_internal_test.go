@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/test/harness"
+	"github.com/oneturn/oneturn/oneturntest"
+)
+
+func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
+
+func noEnv(string) (string, bool) { return "", false }
+
+// started runs a gateway until stop, which returns its exit code.
+func started(t *testing.T, args ...string) (s start, stop func() int) {
+	t.Helper()
+	server := harness.NewServer(t)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	read, write := io.Pipe()
+	code := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		code <- run(ctx, append([]string{"--nats", server.URL(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"}, args...), noEnv, write, &stderr)
+		_ = write.Close() // a pipe never fails to
+	}()
+	require.NoError(t, json.NewDecoder(read).Decode(&s), "%s", &stderr)
+	return s, func() int {
+		cancel()
+		return <-code
+	}
+}
+
+func status(t *testing.T, url string, header ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	got, err := client.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, got.Body.Close())
+	return got.StatusCode
+}
+
+func TestGatewayServesChatsPubliclyAndItsHealthPrivately(t *testing.T) {
+	t.Parallel()
+	s, stop := started(t, "--dev")
+	require.Equal(t, http.StatusOK, status(t, s.URL+"/api/chats/acme/c/events"))
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		require.Equal(t, http.StatusOK, status(t, s.HTTP+path), path)
+		require.Equal(t, http.StatusNotFound, status(t, s.URL+path), path)
+	}
+	require.Equal(t, http.StatusForbidden, status(t, s.URL+"/api/chats/acme/c/events", "Origin", "https://evil.example"))
+	require.Equal(t, cli.OK, stop())
+}
+
+func TestStaticTokenOpensTheChatsOfItsTenant(t *testing.T) {
+	t.Parallel()
+	token := auth.NewToken()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("- {sha256: "+auth.HashToken(token)+", app: acme, user: ada}\n"), 0o600))
+	s, stop := started(t, "--tokens", file)
+	require.Equal(t, http.StatusOK, status(t, s.URL+"/api/chats/acme/c/events", "Authorization", "Bearer "+token))
+	require.Equal(t, http.StatusForbidden, status(t, s.URL+"/api/chats/other/c/events", "Authorization", "Bearer "+token))
+	require.Equal(t, http.StatusUnauthorized, status(t, s.URL+"/api/chats/acme/c/events"))
+	require.Equal(t, cli.OK, stop())
+}
+
+func TestGatewayDoesNotStartWithoutADecisionWhoMayUseIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "nothing decides who may use the gateway"},
+		{[]string{"--dev", "--tokens", "x"}, "mutually exclusive"},
+		{[]string{"--jwks", "https://issuer.example/jwks"}, "--issuer and --audience"},
+		{[]string{"--dev", "--listen", "0.0.0.0:8090"}, "--dev"},
+		{[]string{"--tokens", "missing.yaml"}, "--tokens"},
+		{[]string{"--dev", "--origins", "*"}, "--origins"},
+		{[]string{"serve"}, "takes no arguments"},
+	} {
+		var stderr bytes.Buffer
+		require.Equal(t, cli.Usage, run(t.Context(), c.args, noEnv, io.Discard, &stderr), "%v", c.args)
+		require.Contains(t, stderr.String(), c.want)
+	}
+}
