@@ -21,8 +21,8 @@ const (
 	writers  = 4
 )
 
-// crowd are followers of the chats of a journal, which attach while it is written.
-type crowd struct {
+// audience are followers of the chats of a journal, which attach while it is written.
+type audience struct {
 	t       *testing.T
 	feeds   *feed.Feeds
 	chats   []string
@@ -43,7 +43,7 @@ type follower struct {
 }
 
 // attach adds a follower of any chat, with any cursor below a sequence. Half of them are slow.
-func (c *crowd) attach(below int, random *rand.Rand) {
+func (c *audience) attach(below int, random *rand.Rand) {
 	w := &follower{chat: c.chats[random.IntN(len(c.chats))], most: math.MaxInt}
 	if random.IntN(3) > 0 {
 		w.after = uint64(random.IntN(below + 1))
@@ -81,7 +81,7 @@ func (w *follower) run(ctx context.Context, from *feed.Follower, written <-chan 
 }
 
 // fill writes records of any kind, and attaches followers meanwhile.
-func (c *crowd) fill(j *journal, n, records int) {
+func (c *audience) fill(j *journal, n, records int) {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	for i := range records {
 		turn := strconv.Itoa(n) + "-" + strconv.Itoa(i)
@@ -104,7 +104,7 @@ func (c *crowd) fill(j *journal, n, records int) {
 func requireComplete(t *testing.T, s *oneturntest.Server, records int, disturb func(j *journal)) {
 	t.Helper()
 	j := newJournal(t, s)
-	c := &crowd{t: t, chats: []string{"a", "b", "c d"}, written: make(chan struct{})}
+	c := &audience{t: t, chats: []string{"a", "b", "c d"}, written: make(chan struct{})}
 	c.feeds = j.open(s, feed.Options{QueueBytes: 4 << 10, PageRecords: 5, Reads: 2})
 	var writing sync.WaitGroup
 	for n := range writers {

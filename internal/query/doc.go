@@ -9,7 +9,9 @@
 //	chat.go            what the newest turn or message states about its chat
 //	chat_owner.go      the user that a chat belongs to
 //	pages.go           pages of events of a chat
-//	history.go         pages of the history of a chat, for feeds
+//	history.go         pages of the history of a chat in batches, for feeds
+//	chat_names.go      the names of the records of a chat, remembered while its pages are read
+//	copies.go          which copy of the journal histories are read from
 //	turn_pages.go      pages of events of a turn
 //	message.go         what is known of the turn of a message, for its page
 //	steps.go           the steps of a program: their states, and pages of them

@@ -27,6 +27,11 @@ type Reader struct {
 	unnamed   unnamed
 	// large are filters of turns that matched many names.
 	large *recent.Set[string]
+
+	copies copies
+	listed listedNames
+	near   uint64              // nearRecords
+	loaded *recent.Set[string] // filters of chats whose blocks the server has loaded
 }
 
 // The names of a turn are few, and the server finds them without the names of others. A filter that has
@@ -40,7 +45,7 @@ const (
 // New returns a reader of a journal. Without a budget (nil) nothing is refused.
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
-		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
+		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor), loaded: recent.New[string](mostLoaded, loadedFor), near: nearRecords,
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }
