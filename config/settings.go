@@ -154,4 +154,7 @@ type Provision struct {
 	DeadMaxBytes  Bytes         `flag:"dead-max-bytes" default:"128MiB" help:"Size of the stream of dead letters; a full one deletes the oldest. -1 for no limit."`
 	BlobsMaxBytes Bytes         `flag:"blobs-max-bytes" default:"-1" help:"Size of the payloads too large for a record. -1 for no limit."`
 	Memory        bool          `flag:"memory" default:"false" help:"Keep everything in memory: nothing survives the server. For trials."`
+
+	ReadMirror     bool     `flag:"read-mirror" default:"false" help:"Add a copy of the journal that histories are read from, so that they do not delay workers."`
+	ReadMirrorTags []string `flag:"read-mirror-tags" example:"az:b" help:"Tags of the servers that may hold the read mirror, when it is made."`
 }

@@ -75,6 +75,10 @@ func (s state) refusals() error {
 		errs = append(errs, fmt.Errorf("provision: %w: the journal %s is gone while %s is there; a new journal has forgotten every turn and would run their duplicates again. "+
 			"Restore it from a backup, or delete %s too and start again", ErrRefused, s.plan.journal, s.plan.inbound, s.plan.inbound))
 	}
+	if s.mirrorOutdated() {
+		errs = append(errs, fmt.Errorf("provision: %w: the read mirror %s is older than the journal %s and has the records of another one, so it is not used: "+
+			"delete it with the nats command, then provision again", ErrRefused, s.plan.mirror, s.plan.journal))
+	}
 	for _, x := range s.streams {
 		errs = append(errs, refuse(x.object(), x.diffs)...)
 	}

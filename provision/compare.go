@@ -60,6 +60,8 @@ var streamSettings = []setting[jetstream.StreamConfig]{ //nolint:gochecknoglobal
 	{"duplicate_window", tunable, func(c *jetstream.StreamConfig) any { return &c.Duplicates }, nil},
 	{"republish", promised, func(c *jetstream.StreamConfig) any { return &c.RePublish }, nil},
 	{"allow_rollup_hdrs", promised, func(c *jetstream.StreamConfig) any { return &c.AllowRollup }, nil},
+	{"mirror", fixed, func(c *jetstream.StreamConfig) any { return &c.Mirror }, nil},
+	{"mirror_direct", tunable, func(c *jetstream.StreamConfig) any { return &c.MirrorDirect }, nil},
 	{"allow_direct", promised, func(c *jetstream.StreamConfig) any { return &c.AllowDirect }, nil},
 	{"no_ack", promised, func(c *jetstream.StreamConfig) any { return &c.NoAck }, nil},
 	{"subject_transform", promised, func(c *jetstream.StreamConfig) any { return &c.SubjectTransform }, nil},
@@ -147,6 +149,11 @@ func show(field any) string {
 			return "none"
 		}
 		return (*v).Source + " to " + (*v).Destination
+	case **jetstream.StreamSource:
+		if *v == nil {
+			return "none"
+		}
+		return (*v).Name
 	case *[]string:
 		return "[" + strings.Join(*v, " ") + "]"
 	case *time.Duration:

@@ -107,6 +107,13 @@ type Options struct {
 	// such payloads fail. Defaults to -1, no limit.
 	BlobsMaxBytes int64
 
+	// ReadMirror adds a copy of the journal for reads of histories: they do not delay the writes of workers then. The server
+	// that has it needs the disk and the memory of the journal once more.
+	ReadMirror bool
+
+	// ReadMirrorTags place the copy on servers that have all these tags. It is used when the copy is made. Defaults to any server.
+	ReadMirrorTags []string
+
 	// Memory keeps everything in memory: nothing survives the server. For tests and trials.
 	Memory bool
 }
@@ -173,6 +180,9 @@ func (o Options) validate() error {
 	}
 	if o.Replicas != 1 && o.Replicas != 3 && o.Replicas != 5 {
 		errs = append(errs, fmt.Errorf("provision: --replicas %d is not 1, 3 or 5", o.Replicas))
+	}
+	if len(o.ReadMirrorTags) > 0 && !o.ReadMirror {
+		errs = append(errs, errors.New("provision: --read-mirror-tags is set without --read-mirror: set both"))
 	}
 	for _, b := range []struct {
 		flag  string

@@ -26,6 +26,7 @@ type Plan struct {
 	Consumers []Consumer
 
 	journal, inbound, timers, blobs, dead, limits, workflows string // stream names
+	mirror                                                   string // of the read mirror, "" if the plan has none
 
 	api          string        // service that every worker offers
 	command      string        // of turnctl, that makes what is missing
@@ -63,6 +64,10 @@ func New(opts Options) (Plan, error) {
 		command:      opts.command(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
 	}
+	if opts.ReadMirror {
+		plan.Streams = append(plan.Streams, opts.readMirror())
+		plan.mirror = s.TurnsMirror()
+	}
 	for _, pool := range opts.Pools {
 		plan.Consumers = append(plan.Consumers, Consumer{s.InStream(), opts.consumer(s.WorkerConsumer(pool), s.InFilter(pool))})
 	}
@@ -79,6 +84,9 @@ func (o Options) command() string {
 	}
 	if !slices.Equal(o.Pools, []string{subjects.DefaultPool}) {
 		text += " --pools " + strings.Join(o.Pools, ",")
+	}
+	if o.ReadMirror {
+		text += " --read-mirror"
 	}
 	return text
 }
@@ -125,6 +133,23 @@ func (o Options) journal() jetstream.StreamConfig {
 	cfg.RePublish = &jetstream.RePublish{
 		Source:      o.Space.JournalSubject("e.>"),
 		Destination: o.Space.EventsPrefix() + ".>",
+	}
+	return cfg
+}
+
+// readMirror is a copy of the journal with the same sequences, which histories are read from. It has one replica: nothing is lost
+// with it. Its limits are those of the journal, so that it forgets nothing earlier.
+func (o Options) readMirror() jetstream.StreamConfig {
+	cfg := o.stream(o.Space.TurnsMirror(), "oneturn: copy of the journal, for reads of histories")
+	cfg.Mirror = &jetstream.StreamSource{Name: o.Space.TurnsStream()}
+	cfg.MaxAge = o.Retention
+	cfg.MaxMsgsPerSubject = 1
+	cfg.Duplicates = 0
+	cfg.Replicas = 1
+	cfg.AllowDirect, cfg.MirrorDirect = true, true
+	cfg.DenyDelete = true
+	if len(o.ReadMirrorTags) > 0 {
+		cfg.Placement = &jetstream.Placement{Tags: o.ReadMirrorTags}
 	}
 	return cfg
 }

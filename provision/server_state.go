@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -19,6 +20,7 @@ type state struct {
 type streamState struct {
 	want  jetstream.StreamConfig
 	have  *jetstream.StreamConfig
+	made  time.Time // zero if it is missing
 	diffs []difference
 }
 
@@ -42,7 +44,7 @@ func readState(ctx context.Context, js jetstream.JetStream, plan Plan) (state, e
 		switch {
 		case err == nil:
 			have := stream.CachedInfo().Config
-			s.have, s.diffs = &have, compare(streamSettings, &have, &want)
+			s.have, s.made, s.diffs = &have, stream.CachedInfo().Created, compare(streamSettings, &have, &want)
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
 			return state{}, fmt.Errorf("provision: look at %s: %w", s.object(), explain(err))
 		}
@@ -85,6 +87,20 @@ func (s state) stream(name string) *jetstream.StreamConfig {
 		}
 	}
 	return nil
+}
+
+// mirrorOutdated reports that the read mirror is of a journal that does not exist any more.
+func (s state) mirrorOutdated() bool {
+	var journal, mirror time.Time
+	for _, x := range s.streams {
+		switch x.want.Name {
+		case s.plan.journal:
+			journal = x.made
+		case s.plan.mirror:
+			mirror = x.made
+		}
+	}
+	return !mirror.IsZero() && !mirror.After(journal)
 }
 
 // journalLost reports that the inbound stream, which is always made later, is there and the

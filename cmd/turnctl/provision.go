@@ -97,7 +97,7 @@ func planOf(cfg *config.Provision) (provision.Plan, error) {
 		Space: space, Pools: cfg.Pools, AckWait: cfg.AckWait, Retention: cfg.Retention, MaxTurnLife: cfg.MaxTurnLife,
 		MaxEventAge: cfg.MaxEventAge, DeadAge: cfg.DeadAge, ContextAge: cfg.ContextAge, Replicas: cfg.Replicas,
 		InMaxBytes: int64(cfg.InMaxBytes), DeadMaxBytes: int64(cfg.DeadMaxBytes), BlobsMaxBytes: int64(cfg.BlobsMaxBytes),
-		Memory: cfg.Memory,
+		Memory: cfg.Memory, ReadMirror: cfg.ReadMirror, ReadMirrorTags: cfg.ReadMirrorTags,
 	})
 }
 

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,6 +78,28 @@ func (l *listedNames) after(list listed, after uint64) []string {
 	return left
 }
 
+// list lists the names of a chat. The server finds them without the names of others, so a tenant is charged only where there are many.
+func (r *Reader) list(ctx context.Context, app, filter string, upTo uint64) (listed, error) {
+	begun := time.Now()
+	info, err := jsapi.Info(ctx, r.nc, r.space.TurnsStream(), r.space.JournalSubject(filter), 0)
+	if err != nil {
+		return listed{}, fmt.Errorf("list the records of a chat: %w", err)
+	}
+	if len(info.State.Subjects) > batchNames {
+		r.budget.Charge(app, time.Since(begun))
+	}
+	switch {
+	case len(info.State.Subjects) > maxNames:
+		r.oversized.add(filter)
+		return listed{}, fmt.Errorf("%s has over %d records: %w", filter, maxNames, idempotency.ErrTooMany)
+	case info.State.LastSeq < upTo:
+		return listed{}, fmt.Errorf("list the records of a chat up to %d: the journal ends at %d: %w", upTo, info.State.LastSeq, idempotency.ErrStale)
+	}
+	return listed{
+		subjects: slices.Collect(maps.Keys(info.State.Subjects)), through: info.State.LastSeq, at: begun, known: map[string]uint64{},
+	}, nil
+}
+
 // namesAfter returns the subjects of the records of a chat, as the leader lists them, without those that are known to have sequences
 // up to after. They include every record up to upTo. It fails with [idempotency.ErrTooMany] beyond 10,000.
 func (r *Reader) namesAfter(ctx context.Context, app, filter string, after, upTo uint64) ([]string, error) {
@@ -87,25 +108,8 @@ func (r *Reader) namesAfter(ctx context.Context, app, filter string, after, upTo
 		if r.oversized.has(filter) {
 			return nil, idempotency.ErrTooMany
 		}
-		found.at = time.Now()
-		err := r.budget.Do(ctx, app, func() error {
-			info, err := jsapi.Info(ctx, r.nc, r.space.TurnsStream(), r.space.JournalSubject(filter), 0)
-			switch {
-			case err != nil:
-				return fmt.Errorf("list the records of a chat: %w", err)
-			case len(info.State.Subjects) > maxNames:
-				return fmt.Errorf("%s has over %d records: %w", filter, maxNames, idempotency.ErrTooMany)
-			case info.State.LastSeq < upTo:
-				return fmt.Errorf("list the records of a chat up to %d: the journal ends at %d: %w", upTo, info.State.LastSeq, idempotency.ErrStale)
-			}
-			found.known = map[string]uint64{}
-			found.subjects, found.through = slices.Collect(maps.Keys(info.State.Subjects)), info.State.LastSeq
-			return nil
-		})
-		if errors.Is(err, idempotency.ErrTooMany) {
-			r.oversized.add(filter)
-		}
-		if err != nil {
+		var err error
+		if found, err = r.list(ctx, app, filter, upTo); err != nil {
 			return nil, err
 		}
 		r.listed.put(filter, found)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
@@ -70,9 +72,15 @@ func lookAtCopies(ctx context.Context, r *Reader) (found source, ok bool) {
 		found.stream = ""
 	}
 	mirror, err := jsapi.Info(ctx, r.nc, r.space.TurnsMirror(), "", 0)
-	if err == nil && mirror.Config.AllowDirect && mirror.Config.Mirror != nil && mirror.Config.Mirror.Name == r.space.TurnsStream() &&
-		mirror.Created.After(journal.Created) {
+	if err == nil && isMirror(&mirror.Config, &journal.Config) && mirror.Created.After(journal.Created) {
 		found.stream, found.mirror = r.space.TurnsMirror(), true
 	}
 	return found, true
+}
+
+// isMirror reports whether a stream mirrors the journal and forgets nothing before the journal does.
+func isMirror(mirror, journal *jetstream.StreamConfig) bool {
+	return mirror.Mirror != nil && mirror.Mirror.Name == journal.Name && mirror.AllowDirect &&
+		(mirror.MaxAge == 0 || journal.MaxAge > 0 && mirror.MaxAge >= journal.MaxAge) &&
+		mirror.MaxMsgs <= 0 && mirror.MaxBytes <= 0 && mirror.MaxMsgsPerSubject == 1
 }

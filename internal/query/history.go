@@ -109,7 +109,7 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 	}
 	page := &HistoryPage{Through: math.MaxUint64}
 	for chunk := range slices.Chunk(names, batchNames) {
-		if err := r.readNames(ctx, app, filter, from, chunk, after, limit, page); err != nil {
+		if err := r.readNames(ctx, filter, from, chunk, after, limit, page); err != nil {
 			return nil, err
 		}
 	}
@@ -121,18 +121,9 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 }
 
 // readNames adds the records with some names to a page, which ends where the reply does.
-func (r *Reader) readNames(ctx context.Context, app, filter string, from source, names []string, after uint64, limit int, page *HistoryPage) error {
-	var reply *jsapi.LastPage
-	err := r.budget.Read(ctx, app, func() (sent int, err error) {
-		get := jsapi.Last{Filters: names, From: after + 1, Most: limit, Bytes: historyBytes}
-		if reply, err = jsapi.LastMessages(ctx, r.nc, from.stream, get); err != nil {
-			return 0, err
-		}
-		for i := range reply.Messages {
-			sent += len(reply.Messages[i].Data)
-		}
-		return sent, nil
-	})
+func (r *Reader) readNames(ctx context.Context, filter string, from source, names []string, after uint64, limit int, page *HistoryPage) error {
+	get := jsapi.Last{Filters: names, From: after + 1, Most: limit, Bytes: historyBytes}
+	reply, err := jsapi.LastMessages(ctx, r.nc, from.stream, get) // by names: it searches for nothing
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsapi.ErrNoDirect) {
 		r.copies.failed(from)
 	}

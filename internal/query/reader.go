@@ -45,7 +45,8 @@ const (
 // New returns a reader of a journal. Without a budget (nil) nothing is refused.
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
-		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor), loaded: recent.New[string](mostLoaded, loadedFor), near: nearRecords,
+		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
+		near: nearRecords, loaded: recent.New[string](mostLoaded, loadedFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }

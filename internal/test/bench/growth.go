@@ -48,6 +48,7 @@ func measurements() []measurement {
 		{"retained", (*growth).retained},
 		{"restart", (*growth).restart},
 		{"readers", (*growth).readers},
+		{"histories", (*growth).histories},
 		{"backlog", (*growth).backlog},
 		{"workers", (*growth).workers},
 		{"workflows", (*growth).workflows},
