@@ -45,7 +45,7 @@ PLANTED := -overlay=bin/mutants/overlay.json
 mutants: ## plant one fault after the other in the journal and in sweeps: simulation and tests have to find each; released workers have none
 	$(PLANT) -o bin/mutants
 	go test -count=1 -timeout=5m -tags=mutants $(PLANTED) -run='^TestEachMutantIsCaught$$' -v ./internal/test/sim
-	go test -count=1 -timeout=5m -tags=mutants $(PLANTED) -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./internal/store ./internal/sweep ./internal/program ./idempotency
+	go test -count=1 -timeout=5m -tags=mutants $(PLANTED) -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./internal/store ./internal/sweep ./internal/program ./internal/feed ./idempotency
 	go test -count=1 -timeout=5m -tags=released -run='HasNoFailpointsAndNoMutants|HasFailpointsAndMutants' ./cmd/worker
 
 # Real workers, servers and networks instead of simulated ones.

@@ -138,7 +138,7 @@ func (o Options) journal() jetstream.StreamConfig {
 }
 
 // readMirror is a copy of the journal with the same sequences, which histories are read from. It has one replica: nothing is lost
-// with it. Its limits are those of the journal, so that it forgets nothing earlier.
+// with it. It has the limits of the journal, so that it forgets nothing earlier.
 func (o Options) readMirror() jetstream.StreamConfig {
 	cfg := o.stream(o.Space.TurnsMirror(), "oneturn: copy of the journal, for reads of histories")
 	cfg.Mirror = &jetstream.StreamSource{Name: o.Space.TurnsStream()}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +24,7 @@ const (
 
 // audience are followers of the chats of a journal, which attach while it is written.
 type audience struct {
-	t       *testing.T
+	ctx     context.Context //nolint:containedctx // of the test
 	feeds   *feed.Feeds
 	chats   []string
 	written chan struct{} // closed when everything is
@@ -57,7 +58,7 @@ func (c *audience) attach(below int, random *rand.Rand) {
 	from := c.feeds.Follow("app", w.chat, w.after)
 	c.reading.Go(func() {
 		defer from.Close()
-		w.run(c.t.Context(), from, c.written)
+		w.run(c.ctx, from, c.written)
 	})
 }
 
@@ -104,7 +105,9 @@ func (c *audience) fill(j *journal, n, records int) {
 func requireComplete(t *testing.T, s *oneturntest.Server, records int, disturb func(j *journal)) {
 	t.Helper()
 	j := newJournal(t, s)
-	c := &audience{t: t, chats: []string{"a", "b", "c d"}, written: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &audience{ctx: ctx, chats: []string{"a", "b", "c d"}, written: make(chan struct{})}
 	c.feeds = j.open(s, feed.Options{QueueBytes: 4 << 10, PageRecords: 5, Reads: 2})
 	var writing sync.WaitGroup
 	for n := range writers {
@@ -118,6 +121,7 @@ func requireComplete(t *testing.T, s *oneturntest.Server, records int, disturb f
 		want[chat] = j.sequences("app", chat)
 	}
 	close(c.written)
+	defer time.AfterFunc(30*time.Second, cancel).Stop() // one that misses its last record would wait for ever
 	c.reading.Wait()
 	for _, w := range c.all {
 		name := fmt.Sprintf("chat %s after %d, %d items before the end", w.chat, w.after, w.most)

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
-// Pauses between looks at the copies of the journal: as long as they do not change, and after one has not answered.
+// Pauses between checks of the copies of the journal: as long as they do not change, and after one has not answered.
 const (
 	lookEvery  = 10 * time.Second
 	lookFailed = time.Minute
@@ -26,7 +26,7 @@ type source struct {
 // copies knows the copies of a journal.
 type copies struct {
 	mu        sync.Mutex
-	at        time.Time // of the last look
+	at        time.Time // when found was read
 	found     source
 	noMirror  time.Time // until when the mirror is not used
 	noBatches time.Time // until when the journal is not asked for batches

@@ -149,7 +149,7 @@ func TestHistoryIsCompleteWhicheverCopyAnswers(t *testing.T) {
 	a.fill(150)
 	a.mirror("OLD")
 	old := stream(t, a.js, "OLD")
-	old.Mirror, old.MirrorDirect = nil, false // it has a stream of its own from now on, and lags
+	old.Mirror, old.MirrorDirect = nil, false // it is a separate stream from now on, and lags
 	_, err := a.js.UpdateStream(t.Context(), old)
 	require.NoError(t, err)
 	a.fill(60)

@@ -130,7 +130,7 @@ func (l *lab) mirror(ctx context.Context) error {
 			return nil
 		}
 		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
-			return err //nolint:wrapcheck // the end of the measurement
+			return err
 		}
 	}
 }
@@ -147,7 +147,7 @@ func overAPI(_ context.Context, r *reading) (opener, func(), error) {
 			page, err := r.page(ctx, nc, chat, from)
 			if err != nil && strings.Contains(err.Error(), "busy") { // as the reply asks clients to
 				if err := pause.For(ctx, time.Second); err != nil {
-					return found, first, err //nolint:wrapcheck // the end of the measurement
+					return found, first, err
 				}
 				continue
 			}
@@ -177,7 +177,7 @@ func overFeed(ctx context.Context, r *reading) (opener, func(), error) {
 	reader := query.New(reads, r.lab.ids, kvstore.Read(reads, r.lab.ids), searchbudget.New(reads.FlushWithContext))
 	f, err := feed.Open(ctx, nc, r.lab.ids, reader, feed.Options{})
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // names the feed
+		return nil, nil, err
 	}
 	end := func() {
 		f.Close()
@@ -190,7 +190,7 @@ func overFeed(ctx context.Context, r *reading) (opener, func(), error) {
 		for {
 			item, err := w.Next(ctx)
 			if err != nil || item.Boundary != nil {
-				return found, first, err //nolint:wrapcheck // names the feed
+				return found, first, err
 			}
 			if found++; found == 1 {
 				first = time.Now()

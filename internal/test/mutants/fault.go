@@ -30,6 +30,7 @@ const (
 	Sweep       = "sweep"       // named tests of package internal/sweep
 	Idempotency = "idempotency" // named tests of package idempotency
 	Program     = "program"     // named tests of package internal/program
+	Feed        = "feed"        // named tests of package internal/feed
 )
 
 // Edit replaces a text that occurs exactly once in a file of the product. From and To have the same number of lines, so
@@ -41,7 +42,7 @@ type Edit struct {
 
 // All returns every fault.
 func All() []Fault {
-	return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages())
+	return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages(), feeds())
 }
 
 // CaughtIn returns the faults that a suite has to find.
