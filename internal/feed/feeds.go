@@ -35,7 +35,7 @@ const (
 // Options are the bounds of [Feeds]. Zero fields take the defaults.
 type Options struct {
 	QueueBytes  int           // events of a follower that wait in memory; defaults to 256 KiB
-	Reads       int           // pages that are read at the same time, for all followers; defaults to 16
+	Reads       int           // pages that are read at the same time, half of them for one tenant at most; defaults to 16
 	PageRecords int           // records of a page; defaults to 64
 	CheckEvery  time.Duration // between checks that the journal is the same; defaults to 1 s
 	Logger      *slog.Logger  // defaults to none
@@ -60,8 +60,8 @@ type Feeds struct {
 	reader *query.Reader
 	o      Options
 
-	created time.Time     // of the journal
-	reads   chan struct{} // holds one for each page that is being read
+	created time.Time // of the journal
+	reads   *places
 	shared  singleflight.Group
 
 	life context.Context         //nolint:containedctx // ends with ErrClosed or ErrJournalReplaced
@@ -85,7 +85,7 @@ func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *quer
 		nc: nc, js: js, space: space, reader: reader, o: o.withDefaults(),
 		chats: map[chat]map[*Follower]struct{}{},
 	}
-	f.reads = make(chan struct{}, f.o.Reads)
+	f.reads = newPlaces(f.o.Reads)
 	info, err := jsapi.Info(ctx, nc, space.TurnsStream(), "", 0)
 	if err != nil {
 		return nil, fmt.Errorf("feed: %w", err)

@@ -67,12 +67,11 @@ func (f *Feeds) page(ctx context.Context, app, id string, after, upTo uint64) (*
 	read := f.shared.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(f.life, readTimeout)
 		defer cancel()
-		select {
-		case f.reads <- struct{}{}:
-			defer func() { <-f.reads }()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		free, err := f.reads.take(ctx, app)
+		if err != nil {
+			return nil, err
 		}
+		defer free()
 		return f.reader.History(ctx, app, id, after, upTo, f.o.PageRecords)
 	})
 	select {

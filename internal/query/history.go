@@ -33,6 +33,7 @@ const (
 	// loadStep is how many records apart the journal is read to load it: a block of the store has more of the usual size.
 	loadStep   = 2_000
 	loadAtOnce = 4 // reads
+	loadAgain  = 4 // of them before each page
 	// loadedFor is how long the server keeps at least what was loaded, after its last use.
 	loadedFor = 5 * time.Second
 	// mostLoaded bounds the chats that are remembered as loaded.
@@ -103,32 +104,33 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 	case len(names) == 0: // of records that are known, all are before
 		return &HistoryPage{Through: upTo}, nil
 	case !from.mirror:
-		if err := r.load(ctx, app, filter, upTo); err != nil {
+		if err := r.load(ctx, app, filter, after, upTo); err != nil {
 			return nil, err
 		}
 	}
-	page := &HistoryPage{Through: math.MaxUint64}
+	page, whole := &HistoryPage{Through: math.MaxUint64}, true
 	for chunk := range slices.Chunk(names, batchNames) {
-		if err := r.readNames(ctx, filter, from, chunk, after, limit, page); err != nil {
+		more, err := r.readNames(ctx, filter, from, chunk, after, limit, page)
+		if err != nil {
 			return nil, err
 		}
+		whole = whole && !more
 	}
-	page.cut(upTo, limit)
-	if len(page.Records) < limit && page.Through < upTo && page.Through > after {
+	if cut := page.cut(upTo, limit); whole && !cut && page.Through < upTo && page.Through > after {
 		err = r.complete(ctx, app, filter, from, page, upTo, limit)
 	}
 	return page, err
 }
 
-// readNames adds the records with some names to a page, which ends where the reply does.
-func (r *Reader) readNames(ctx context.Context, filter string, from source, names []string, after uint64, limit int, page *HistoryPage) error {
+// readNames adds the records with some names to a page, which ends where the reply does, and reports whether there are more.
+func (r *Reader) readNames(ctx context.Context, filter string, from source, names []string, after uint64, limit int, page *HistoryPage) (more bool, err error) {
 	get := jsapi.Last{Filters: names, From: after + 1, Most: limit, Bytes: historyBytes}
 	reply, err := jsapi.LastMessages(ctx, r.nc, from.stream, get) // by names: it searches for nothing
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsapi.ErrNoDirect) {
 		r.copies.failed(from)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.listed.found(filter, reply.Messages, reply.UpTo)
 	last := after
@@ -144,11 +146,12 @@ func (r *Reader) readNames(ctx context.Context, filter string, from source, name
 		last = max(last, reply.UpTo)
 	}
 	page.Through = min(page.Through, last)
-	return nil
+	return reply.More, nil
 }
 
-// cut sorts the records of several replies, and removes those after the end of the page.
-func (p *HistoryPage) cut(upTo uint64, limit int) {
+// cut sorts the records of several replies, removes those after the end of the page, and reports whether the page ends because it is
+// full.
+func (p *HistoryPage) cut(upTo uint64, limit int) (full bool) {
 	slices.SortFunc(p.Records, func(a, b idempotency.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	p.Through = min(p.Through, upTo)
 	size := 0
@@ -157,13 +160,14 @@ func (p *HistoryPage) cut(upTo uint64, limit int) {
 		switch {
 		case p.Records[n].Seq > p.Through:
 		case n > 0 && (n >= limit || size > historyBytes):
-			p.Through = p.Records[n-1].Seq
+			p.Through, full = p.Records[n-1].Seq, true
 		default:
 			continue
 		}
 		p.Records = p.Records[:n]
-		return
+		break
 	}
+	return full
 }
 
 // complete adds what a copy lacks from the leader, if that is little.
@@ -172,7 +176,11 @@ func (r *Reader) complete(ctx context.Context, app, filter string, from source, 
 		r.copies.failed(from)
 		return nil
 	}
-	for len(page.Records) < limit {
+	size := 0
+	for i := range page.Records {
+		size += len(page.Records[i].Data)
+	}
+	for len(page.Records) < limit && size < historyBytes {
 		rec, err := r.next(ctx, app, filter, page.Through+1)
 		if errors.Is(err, idempotency.ErrNotFound) || err == nil && rec.Seq > upTo {
 			page.Through = upTo
@@ -182,15 +190,16 @@ func (r *Reader) complete(ctx context.Context, app, filter string, from source, 
 			return err
 		}
 		page.Records, page.Through = append(page.Records, rec), rec.Seq
+		size += len(rec.Data)
 	}
 	return nil
 }
 
-// load has the server load the blocks of the journal that the records of a chat lie in, unless it did a moment ago. It fails with
-// errNoBatch if they lie too far apart.
-func (r *Reader) load(ctx context.Context, app, filter string, upTo uint64) error {
+// load has the server load the blocks of the journal that the records of a chat lie in, and again the blocks of the next page: it may have
+// dropped what nothing used for a moment. It fails with errNoBatch if the records lie too far apart.
+func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint64) error {
 	if r.loaded.Has(filter, time.Now()) {
-		return nil
+		return r.loadBetween(ctx, after+1, min(upTo, after+loadAgain*loadStep))
 	}
 	last, err := r.last(ctx, app, filter)
 	if err != nil {
@@ -204,9 +213,18 @@ func (r *Reader) load(ctx context.Context, app, filter string, upTo uint64) erro
 	if end > first.Seq && end-first.Seq > searchMost {
 		return errNoBatch
 	}
+	if err := r.loadBetween(ctx, first.Seq+loadStep, end); err != nil {
+		return err
+	}
+	r.loaded.Add(filter, time.Now())
+	return nil
+}
+
+// loadBetween reads records at some distance, by their sequences: that needs no lock of the journal.
+func (r *Reader) loadBetween(ctx context.Context, first, end uint64) error {
 	var reads errgroup.Group
 	reads.SetLimit(loadAtOnce)
-	for seq := first.Seq + loadStep; seq < end; seq += loadStep {
+	for seq := first; seq < end; seq += loadStep {
 		reads.Go(func() error {
 			_, err := r.store.At(ctx, seq)
 			if errors.Is(err, idempotency.ErrNotFound) {
@@ -215,9 +233,5 @@ func (r *Reader) load(ctx context.Context, app, filter string, upTo uint64) erro
 			return err
 		})
 	}
-	if err := reads.Wait(); err != nil {
-		return err //nolint:wrapcheck // the error of the read
-	}
-	r.loaded.Add(filter, time.Now())
-	return nil
+	return reads.Wait() //nolint:wrapcheck // the error of the read
 }

@@ -33,6 +33,7 @@ type archive struct {
 	random *rand.Rand
 	names  []string
 	last   uint64
+	pad    int               // bytes of a record at most
 	seqs   map[string]uint64 // of the public records of the chat
 }
 
@@ -48,7 +49,7 @@ func newArchive(t *testing.T) *archive {
 	require.NoError(t, err)
 	return &archive{
 		t: t, nc: nc, js: js, space: space, store: storetest.Open(t, nc, space), reader: query.New(nc, space, kvstore.Read(nc, space), nil),
-		random: rand.New(rand.NewPCG(1, 2)), seqs: map[string]uint64{},
+		random: rand.New(rand.NewPCG(1, 2)), seqs: map[string]uint64{}, pad: 50,
 	}
 }
 
@@ -74,7 +75,7 @@ func (a *archive) fill(count int) {
 			r.Key = a.names[a.random.IntN(len(a.names))]
 			r.Seq = a.seqs[r.Key]
 		}
-		r.Data = fmt.Appendf(nil, `{"n":%d,"pad":"%s"}`, a.last, strings.Repeat("x", a.random.IntN(50)))
+		r.Data = fmt.Appendf(nil, `{"n":%d,"pad":"%s"}`, a.last, strings.Repeat("x", a.random.IntN(a.pad)))
 		seq, err := a.store.Create(a.t.Context(), r)
 		require.NoError(a.t, err)
 		a.last = seq
@@ -222,6 +223,29 @@ func TestHistoryOfManyRecordsIsComplete(t *testing.T) {
 	a := newArchive(t)
 	a.fill(2_500) // a batch has 1,024 at most
 	a.requireHistory(0, a.last, 100, "journal")
+}
+
+func TestPageOfLargeRecordsIsBounded(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	a.pad = 100 << 10
+	a.fill(60)
+	a.mirror(a.space.TurnsMirror())
+	for _, from := range []query.Source{{Stream: a.space.TurnsStream()}, {Stream: a.space.TurnsMirror(), Mirror: true}, {None: true}} {
+		a.reader.Use(from)
+		for after := uint64(0); after < a.last; {
+			page, err := a.reader.History(t.Context(), "app", "chat", after, a.last, 50)
+			require.NoError(t, err)
+			size := 0
+			for i := range page.Records {
+				size += len(page.Records[i].Data)
+			}
+			require.LessOrEqual(t, size, 400<<10)
+			after = page.Through
+		}
+		a.requireHistory(0, a.last, 50, from.Stream)
+		require.Equal(t, from.Stream, a.reader.Look(t.Context(), false).Stream, "it is still used")
+	}
 }
 
 func TestHistoryOfAChatWithoutRecordsIsEmpty(t *testing.T) {
