@@ -9,7 +9,8 @@ import (
 )
 
 // A chat belongs to the user of its first turn that names one. The owner never changes while the chat is stored, so one
-// that was read is remembered; that a chat has no owner yet is read each time.
+// that was read is remembered; that a chat has no owner yet is read each time. A token for
+// some workflows is checked with the newest turn of the chat: the workflow in a path is what the client names.
 
 // Bounds of the owners that are remembered.
 const (
@@ -22,7 +23,7 @@ type ownedChat struct{ app, chat, owner string }
 
 // mayUseChat refuses a chat that belongs to another user.
 func (g *Gateway) mayUseChat(ctx context.Context, id *auth.Identity, t auth.Target) error {
-	if g.journal(ctx).owned.Has(ownedChat{t.App, t.Chat, t.User}, time.Now()) {
+	if id.Workflows == nil && g.journal(ctx).owned.Has(ownedChat{t.App, t.Chat, t.User}, time.Now()) {
 		return nil
 	}
 	_, err := g.ownerFor(ctx, id, t)
@@ -38,8 +39,22 @@ func (g *Gateway) ownerFor(ctx context.Context, id *auth.Identity, t auth.Target
 	if err := id.MayUseChat(t, owner); err != nil {
 		return "", err
 	}
+	if id.Workflows != nil {
+		if err := g.mayUseWorkflow(ctx, id, t); err != nil {
+			return "", err
+		}
+	}
 	if owner == t.User {
 		g.journal(ctx).owned.Add(ownedChat{t.App, t.Chat, owner}, time.Now())
 	}
 	return owner, nil
+}
+
+// mayUseWorkflow refuses a chat whose newest turn is of a workflow that the token does not allow.
+func (g *Gateway) mayUseWorkflow(ctx context.Context, id *auth.Identity, t auth.Target) error {
+	facts, err := g.journal(ctx).reader.ChatFacts(ctx, subjects.Token(t.App), t.Chat)
+	if err != nil || facts.Workflow == "" {
+		return err
+	}
+	return id.MayUse(t.App, t.User, facts.Workflow, t.Chat)
 }

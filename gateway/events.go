@@ -123,7 +123,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	}
 	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
 	defer cancel()
-	watched := &watch{g: g, id: c.id, target: c.target, known: owner != ""}
+	watched := &watch{g: g, id: c.id, target: c.target, known: owner != "" && c.id.Workflows == nil}
 	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after)
 	defer follower.Close()
 	for {
@@ -219,6 +219,6 @@ func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 		return nil
 	}
 	owner, err := w.g.ownerFor(ctx, w.id, w.target)
-	w.known = owner != ""
+	w.known = owner != "" && w.id.Workflows == nil // a chat may continue in another workflow
 	return err
 }

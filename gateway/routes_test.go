@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 )
 
@@ -92,4 +93,22 @@ func TestUserWhoSendsTooMuchHasToWait(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{http.StatusOK: 2, http.StatusTooManyRequests: 2}, codes)
 	require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/c/events").status, "another user does not wait")
+}
+
+// The workflow in a path is what the client names: the chat has its own.
+func TestTokenForAWorkflowDoesNotReadChatsOfOthers(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
+	for _, path := range []string{"/api/chats/app/c/events", "/api/chats/app/c/waits"} {
+		require.Equal(t, http.StatusForbidden, g.get("narrow", path).status, path)
+		require.Equal(t, http.StatusOK, g.get("ada", path).status, path)
+		require.Equal(t, http.StatusForbidden, g.get("narrow", path).status, "also after another token of the user")
+	}
+	s, refused := g.dial("narrow", "/ws/Hello/app/c/me")
+	require.Zero(t, refused)
+	code, reason, frames := s.closed()
+	require.Equal(t, websocket.StatusPolicyViolation, code)
+	require.Equal(t, "forbidden", reason)
+	require.Empty(t, frames)
 }
