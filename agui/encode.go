@@ -29,8 +29,8 @@ type typed[T any] struct {
 	Fields *T        `json:",embed"`
 }
 
-// encodeEvent returns an event as JSON: its type, then its fields. Neither line breaks nor "</script>" in texts need
-// attention: JSON has the former escaped, and nothing of this is part of a page.
+// encodeEvent returns an event as one line of JSON: its type, then its fields. Characters of HTML are not escaped, since the
+// line is not part of a page.
 func encodeEvent[T any](t EventType, fields *T) ([]byte, error) {
 	b, err := json.Marshal(&typed[T]{t, fields}, encodeOptions)
 	if err != nil {

@@ -174,6 +174,8 @@ func TestEachRuleIsChecked(t *testing.T) {
 		{"chunks without JSON", join(&agui.ToolCallChunk{ToolCallID: "c", ToolCallName: "f", Delta: "{"}, &agui.Custom{Name: "x"}), "JSON object"},
 		{"chunk of a tool", join(&agui.TextMessageChunk{MessageID: "m", Role: agui.RoleTool}), "role"},
 		{"chunk of a subagent", join(&agui.TextMessageChunk{MessageID: "m", SubagentRunID: "s"}), "subagent"},
+		{"reasoning chunk of a subagent", join(&agui.ReasoningMessageChunk{MessageID: "m", SubagentRunID: "s"}), "subagent"},
+		{"call chunk of a subagent", join(&agui.ToolCallChunk{ToolCallID: "c", ToolCallName: "f", SubagentRunID: "s"}), "subagent"},
 		{"chunk of another role", join(&agui.TextMessageChunk{MessageID: "m"}, &agui.TextMessageChunk{Role: agui.RoleUser}), "first chunk's"},
 		{"chunk of another tool", join(&agui.ToolCallChunk{ToolCallID: "c", ToolCallName: "f", Delta: "{}"}, &agui.ToolCallChunk{ToolCallName: "g"}), "first chunk's"},
 		{"call in the message of a user", join(&agui.ToolCallStart{ToolCallID: "c", ToolCallName: "f", ParentMessageID: "u1"}), "cannot have the call"},
