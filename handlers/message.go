@@ -42,12 +42,13 @@ type chatMessage struct {
 	snapshot   map[string]any // of the context variables, nil if its event has none or is gone
 	seen       map[string]any // all context variables as the tool of its turn had read them before it was parked, nil otherwise
 	enterprise bool
-	content    any             // the content, nil until it was read: the Text may have a blob
-	object     any             // the structured output, likewise
-	hasRead    bool            // the variables whose values tools read are stored
-	decided    json.RawMessage // the next speaker, nil until the document of the chat was asked
-	resumed    bool            // what was delivered is not the message, but the resume of a sweep
-	turnDone   bool            // what follows from the end of its turn is stored, or left to a correction
+	content    any               // the content, nil until it was read: the Text may have a blob
+	object     any               // the structured output, likewise
+	hasRead    bool              // the variables whose values tools read are stored
+	decided    json.RawMessage   // the next speaker, nil until the document of the chat was asked
+	resumed    bool              // what was delivered is not the message, but the resume of a sweep
+	changes    *variables.Change // of the tool of its turn, which the handoff merges in its step; nil if there are none, or they are merged
+	turnDone   bool              // what follows from the end of its turn is stored, or left to a correction
 }
 
 // chatMessage handles an agent_message or user_message.

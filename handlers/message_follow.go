@@ -105,7 +105,7 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	}
 	m := variables.Message{
 		ID: s.key.Turn, Seq: s.record.Seq, Run: s.RunID, Sequence: s.TurnSequence, Agent: s.Agent, OutOfOrder: s.OutOfOrder, Handoff: handoff,
-		Below: below, Changed: changed,
+		Below: below, Changed: changed, Tool: s.changes,
 	}
 	if s.seen != nil { // what is stored is newer
 		start := maps.Clone(s.seen)
@@ -118,6 +118,10 @@ func (h *Handlers) apply(ctx context.Context, s *chatMessage, handoff func(varia
 	writing, done := store.Context(s.m.Held, ctx)
 	defer done()
 	applied, err := h.Variables.Apply(writing, s.AppID, s.ChatID, m)
+	if err == nil && s.changes != nil {
+		s.changes = nil
+		s.hit(failpoint.AfterMerge)
+	}
 	if err == nil && applied.Refused != "" {
 		h.warnWithoutVariables(s, errors.New(applied.Refused))
 	}

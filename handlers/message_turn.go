@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/store"
@@ -176,27 +177,61 @@ func (h *Handlers) awaitTurn(s *chatMessage, t *turn) inbound.Disposition {
 // that no message has made. The agents that it asks may take their time, for as long as the tools of the worker may run. Response returns
 // the response, nil if it cannot be read.
 func (h *Handlers) complete(m *message, t *turn, turn subjects.Key, claim *idempotency.Record, response func() *events.ToolResponse) inbound.Disposition {
-	var s *chatMessage
-	switch {
-	case t != nil && t.origin != nil:
-		s = t.origin
-	case messageOf(claim) == "":
+	switch s, err := h.originOf(m, t, turn, claim); {
+	case err != nil:
+		return h.redeliver(m, notHandedOff, err)
+	case s == nil:
 		return inbound.Acked()
 	default:
-		key := turn.OfTurn()
-		key.Turn = claim.Meta.Message
-		var err error
-		switch s, err = h.storedMessage(m, key); {
-		case err != nil:
-			return h.redeliver(m, notHandedOff, err)
-		case s == nil:
-			return inbound.Acked()
+		return h.turnEnded(s, turn, claim, response())
+	}
+}
+
+// completeEnded is complete for a turn whose response this worker has just stored. What its tool has changed is merged in the step that
+// decides the handoff of its message; without a handoff, or if that was decided before, in a separate one.
+func (h *Handlers) completeEnded(ctx context.Context, t *turn, r *events.ToolResponse) inbound.Disposition {
+	s, err := h.originOf(t.m, t, t.Key, t.claimed)
+	if err != nil {
+		return h.redeliver(t.m, notHandedOff, err)
+	}
+	changes := t.changes
+	if len(r.ContextKeys) == 0 {
+		changes = nil
+	}
+	d := inbound.Acked()
+	if s != nil {
+		if s.handsOff() {
+			s.changes, changes = changes, nil
 		}
-		if t != nil { // a parked run has kept what the event of the message had
-			s.snapshot, s.seen = t.ContextVariables, t.Vars
+		d = h.turnEnded(s, t.Key, t.claimed, r)
+		if s.changes != nil {
+			changes, s.changes = s.changes, nil
 		}
 	}
-	return h.turnEnded(s, turn, claim, response())
+	if changes != nil {
+		if err := h.mergeChanges(ctx, t, changes); err != nil {
+			return h.redeliverTurn(t, notMerged, err)
+		}
+		t.Hit(failpoint.AfterMerge)
+	}
+	return d
+}
+
+// originOf returns the message that has made a turn, nil if none has, or if it has expired or cannot be read.
+func (h *Handlers) originOf(m *message, t *turn, turn subjects.Key, claim *idempotency.Record) (*chatMessage, error) {
+	switch {
+	case t != nil && t.origin != nil:
+		return t.origin, nil
+	case messageOf(claim) == "":
+		return nil, nil //nolint:nilnil // there is none
+	}
+	key := turn.OfTurn()
+	key.Turn = claim.Meta.Message
+	s, err := h.storedMessage(m, key)
+	if s != nil && t != nil { // a parked run has kept what the event of the message had
+		s.snapshot, s.seen = t.ContextVariables, t.Vars
+	}
+	return s, err
 }
 
 // turnEnded has the output of a turn corrected that has failed, or hands off.

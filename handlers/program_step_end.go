@@ -99,8 +99,8 @@ func (p *programRun) storeEnd(write context.Context, s *step, out engine.Outcome
 	if response.Meta.Nonce != hold.Nonce { // an earlier owner was faster: its changes of context variables count
 		return response, p.h.mergeMissing(write, p.turn.m.tools, p.turn.m, &response)
 	}
-	if s.merge != nil && len(r.ContextKeys) > 0 {
-		if err := p.h.mergeOutcome(s.merge(write), s.Chat, s.CallID); err != nil {
+	if s.changes != nil && len(r.ContextKeys) > 0 {
+		if err := p.h.mergeChanges(write, s.turn, s.changes); err != nil {
 			return idempotency.Record{}, err
 		}
 	}

@@ -187,18 +187,20 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 		return nil, err
 	}
 	t.Hit(failpoint.AfterDelta)
-	merge := func(ctx context.Context) error {
-		writing, done := store.Context(ctx, t.m.tools)
-		defer done()
-		return h.Variables.Merge(writing, t.App, t.Chat, change.Seq, delta)
-	}
 	writing, done := store.Context(ctx, t.m.tools)
 	defer done()
 	if err := h.Variables.Stage(writing, t.App, t.Chat, change); err != nil {
 		return nil, err
 	}
-	t.merge = merge
+	t.changes = &change
 	return delta.Names(), nil
+}
+
+// mergeChanges merges what the tool of a turn has changed in the context variables, once its response is stored.
+func (h *Handlers) mergeChanges(ctx context.Context, t *turn, c *variables.Change) error {
+	writing, done := store.Context(ctx, t.m.tools)
+	defer done()
+	return h.mergeOutcome(h.Variables.Merge(writing, t.App, t.Chat, c.Seq, c.Delta), t.Chat, t.CallID)
 }
 
 // unencodable returns the content of a response whose event cannot hold the result of its tool: the place and the reason.

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -59,9 +60,9 @@ type turn struct {
 	blocked       string        // why this worker cannot enter the tool of a claim again, "" if it can
 	ran           time.Duration // the tool, in all attempts
 	reserved      int64         // bytes of the store, counted for it before it was claimed
-	// merge merges what its tool has changed in the context variables, once the response is stored;
+	// changes are what its tool has changed in the context variables, to be merged once the response is stored;
 	// nil if it has changed nothing
-	merge     func(ctx context.Context) error
+	changes   *variables.Change
 	claimed   *idempotency.Record // its claim, nil for a turn that this message has started
 	ended     *programEnd         // of a call whose tool is a program, once this worker knows its end; for metrics
 	program   *programTurn        // what is known of it if its tool runs programs, see [turn.programState]; nil if nothing is
@@ -375,13 +376,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,
 			"epoch", hold.Epoch, "ms", r.DurationMS)
 	}
-	if t.merge != nil && len(r.ContextKeys) > 0 {
-		if err := h.mergeOutcome(t.merge(ctx), t.Chat, t.CallID); err != nil {
-			return h.redeliverTurn(t, notMerged, err)
-		}
-		t.Hit(failpoint.AfterMerge)
-	}
-	if d := h.complete(t.m, t, t.Key, t.claimed, func() *events.ToolResponse { return r }); d.Do != inbound.Ack {
+	if d := h.completeEnded(ctx, t, r); d.Do != inbound.Ack {
 		return d
 	}
 	// 9. Acknowledge: the record is stored.

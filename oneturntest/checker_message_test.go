@@ -199,8 +199,8 @@ func TestEveryViolationOfAMessageIsSeen(t *testing.T) {
 			s.replace(1, `"ui_hidden"`, `"turn_sequence":3,"ui_hidden"`)
 			s.replace(6, `"from"`, `"turn_sequence":3,"from"`)
 		}},
-		"answer without a call": {"call d0 has a response, and is not stored", func(s *conversation) {
-			s.record(subjects.MessageKey("app", "chat", "", "m2").WithCall("d0").Public("tool_response"), events.KindToolResponse, &events.ToolResponse{}, idempotency.Meta{})
+		"answer without a call": {"call d0-12345678 has a response, and is not stored", func(s *conversation) {
+			s.record(subjects.MessageKey("app", "chat", "", "m2").WithCall("d0-12345678").Public("tool_response"), events.KindToolResponse, &events.ToolResponse{}, idempotency.Meta{})
 		}},
 	} {
 		s := newConversation(t)

@@ -74,6 +74,12 @@ func (d document) apply(e edit, seq uint64) (changed bool) {
 	return changed
 }
 
+// merge applies a change that counts, which may be staged, and reports whether that changes the document.
+func (d document) merge(e edit, seq uint64) (changed bool) {
+	changed = d.apply(e, seq)
+	return d.unstage(seq) || changed
+}
+
 func (d document) staged() []staged { return d[stagedName].Staged }
 
 // stage adds a change, unless it is there.

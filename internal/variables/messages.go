@@ -72,6 +72,7 @@ type Message struct {
 	Below      Layers
 	Steps      []bindings.Step // of the triggers that the message matches
 	Changed    bool            // its changes were decided before: if the document does not know that, it changes nothing
+	Tool       *Change         // what the tool of its turn has changed, which counts: it is merged in the same step; nil if it has changed nothing
 	// Handoff returns the decision on the next speaker, as JSON, given the chat after the message; nil if it cannot be made yet. It is nil
 	// for a message whose handoff is not due (yet).
 	Handoff func(Chat) json.RawMessage
@@ -105,9 +106,18 @@ func (v *Variables) Apply(ctx context.Context, app, chat string, m Message) (App
 
 // decide stores what is decided for a message. It sets no variables if they were refused before.
 func (v *Variables) decide(ctx context.Context, key string, m *Message, refused string) (result Applied, err error) {
+	var ofTool edit
+	if m.Tool != nil {
+		if ofTool, err = m.Tool.edit(); err != nil {
+			return Applied{}, err
+		}
+	}
 	err = v.update(ctx, key, func(doc document) (changed bool, err error) {
 		if changed, err = v.settle(ctx, doc); err != nil {
 			return false, err
+		}
+		if m.Tool != nil {
+			changed = doc.merge(ofTool, m.Tool.Seq) || changed
 		}
 		state := doc.messages()
 		entry, known := state.of(m)

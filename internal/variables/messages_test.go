@@ -3,6 +3,7 @@ package variables_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,4 +70,27 @@ func TestChangesThatAreRefusedAreNeverMade(t *testing.T) {
 	vars, err := v.Load(t.Context(), "app", "chat", variables.Layers{})
 	require.NoError(t, err)
 	require.Empty(t, vars)
+}
+
+func TestHandoffIsDecidedInTheStepThatMergesTheChangesOfATool(t *testing.T) {
+	t.Parallel()
+	docs := &memory{map[string][]byte{}, map[string]uint64{}}
+	v := variables.NewIn(docs)
+	key := subjects.ContextKey("app", "chat")
+	var staged []variables.Change
+	for n := range 65 { // one more than are kept
+		c := variables.Change{Delta: variables.Delta{Set: map[string]any{"built": json.Number(strconv.Itoa(n))}}, Seq: uint64(n + 2)}
+		require.NoError(t, v.Stage(t.Context(), "app", "chat", c))
+		staged = append(staged, c)
+	}
+	before := docs.rev[key]
+	m := decided(0, 0)
+	m.Tool, m.Changed = &staged[0], true
+	m.Handoff = func(c variables.Chat) json.RawMessage { return json.RawMessage(fmt.Sprint(c.Values["built"])) }
+	result, err := v.Apply(t.Context(), "app", "chat", m)
+	require.NoError(t, err)
+	require.Equal(t, "0", string(result.Handoff))
+	require.Equal(t, before+1, docs.rev[key])
+	require.NoError(t, v.Merge(t.Context(), "app", "chat", staged[0].Seq, staged[0].Delta))
+	require.Equal(t, before+1, docs.rev[key], "it is merged")
 }

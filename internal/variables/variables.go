@@ -138,8 +138,7 @@ func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d D
 		return err
 	}
 	return v.update(ctx, subjects.ContextKey(app, chat), func(doc document) (bool, error) {
-		changed := doc.apply(e, seq)
-		return doc.unstage(seq) || changed, nil
+		return doc.merge(e, seq), nil
 	})
 }
 

@@ -65,15 +65,14 @@ func rowsOfTurns() []messageRow {
 		cut("A6 change of the tool in the journal", failpoint.AfterDelta+kill, 1, false),
 		cut("A6 change of the tool staged and not confirmed", failpoint.Document+kill2, 1, false),
 		messageAt("A6 response stored", failpoint.AfterFinish+kill),
-		messageAt("A6 change of the tool merged and not confirmed", failpoint.Document+"=kill@3"),
-		messageAt("A6 change of the tool merged", failpoint.AfterMerge+kill),
+		messageAt("A6 change of the tool merged, next speaker decided, and not confirmed", failpoint.Document+"=kill@3"),
+		messageAt("A6 change of the tool merged, next speaker decided", failpoint.AfterMerge+kill),
 	}
 }
 
 // rowsOfHandoffs are A7: the turn, if there is one, has ended.
 func rowsOfHandoffs() []messageRow {
 	return []messageRow{
-		messageAt("A7 decision written and not confirmed", failpoint.Document+"=kill@4"),
 		messageAt("A7 decided", failpoint.AfterDecision+kill),
 		shaped("A7 decided, without a turn", failpoint.AfterDecision+kill, plain),
 		messageAt("A7 handoff stored and not confirmed", failpoint.Handoff+kill),

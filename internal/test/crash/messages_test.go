@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handoff"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -27,6 +28,9 @@ const (
 	moderator   = "Moderator"   // a model decides who speaks after it
 	architect   = "Architect_"  // its output calls the tool of its effect
 )
+
+// teamIsDone is the condition of the moderator's rule.
+const teamIsDone = "the team is done"
 
 // messageRow is a row of the table of messages in docs/guarantees.md: a message, where its worker dies, and what is expected after
 // a clean worker has completed it.
@@ -107,7 +111,9 @@ func correctedOutput(effect string) shape {
 
 // judged is a message after which a model decides who speaks.
 func judged(string) shape {
-	return shape{agent: moderator, content: "Are we done?", events: []string{"text", "d4.tool_call", "d4.tool_response", "handoff"}, to: critic}
+	asked := handoff.Question{Rule: 4, Condition: teamIsDone, To: critic}
+	call := asked.Call()
+	return shape{agent: moderator, content: "Are we done?", events: []string{"text", call + ".tool_call", call + ".tool_response", "handoff"}, to: critic}
 }
 
 // newMessages is a rig whose workflow has agents that talk.
@@ -147,7 +153,7 @@ func newMessages(t *testing.T, r *rig) *rig {
 			rule(builders, critic, "${built}"),
 			map[string]any{"from": builders, "to": interviewer},
 			map[string]any{"from": critic, "to": interviewer},
-			rule(moderator, critic, "the team is done"),
+			rule(moderator, critic, teamIsDone),
 		}},
 	})
 	require.NoError(t, err)

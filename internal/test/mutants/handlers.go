@@ -44,8 +44,8 @@ func handlers() []Fault {
 			Name: "merge_before_finish", Breaks: "merges context changes before it is known whether their run ends the turn",
 			Edits: []Edit{{
 				File: "handlers/response.go",
-				From: "writing, done := store.Context(ctx, t.m.tools)\n\tdefer done()",
-				To:   "if planted(\"merge_before_finish\") { return delta.Names(), merge(ctx) }; writing, done := store.Context(ctx, t.m.tools)\n\tdefer done()",
+				From: `if err := h.Variables.Stage(writing, t.App, t.Chat, change); err != nil {`,
+				To:   `if planted("merge_before_finish") { return delta.Names(), h.mergeChanges(ctx, t, &change) }; if err := h.Variables.Stage(writing, t.App, t.Chat, change); err != nil {`,
 			}},
 			CaughtBy: []string{Sim},
 		},
