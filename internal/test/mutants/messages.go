@@ -30,7 +30,7 @@ func messages() []Fault {
 			Edits: []Edit{{
 				File: "handlers/message.go",
 				From: `case s.record.Time.IsZero():`,
-				To:   `case s.record.Time.IsZero() || planted("text_read_again"):`,
+				To:   `case s.record.Time.IsZero() || s.record.Meta.Fingerprint == fingerprint && planted("text_read_again"):`,
 			}, {
 				File: "handlers/message.go",
 				From: `if m.deliveries() > 1 {`,
