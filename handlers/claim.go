@@ -226,7 +226,11 @@ func (h *Handlers) runsOnReuse(t *turn) bool {
 
 // choiceClaim is the claim of t as far as the choice of its key needs it.
 func (t *turn) choiceClaim() idempotency.Claim {
-	return idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header)}
+	c := idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header)}
+	if t.origin != nil {
+		c.Message = t.origin.key.Turn
+	}
+	return c
 }
 
 // reusedKey is the key of t with its fingerprint.
@@ -286,8 +290,11 @@ func (h *Handlers) claimedBefore(t *turn) (bool, error) {
 	return slices.ContainsFunc(claims, func(c *idempotency.Record) bool { return c != nil && t.mayBeClaimOf(c) }), nil
 }
 
-// mayBeClaimOf reports whether a claim is, or may be, of the data of t.
+// mayBeClaimOf reports whether a claim is, or may be, of the data of t, or of the message that has made t.
 func (t *turn) mayBeClaimOf(claim *idempotency.Record) bool {
+	if t.origin != nil && messageOf(claim) == t.origin.key.Turn {
+		return true
+	}
 	return claim.Err != nil || claim.Meta.Fingerprint == "" || claim.Meta.Fingerprint == t.hash
 }
 

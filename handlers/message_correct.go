@@ -115,14 +115,18 @@ func (h *Handlers) correction(ctx context.Context, s *chatMessage, n int, feedba
 	if former || errors.Is(err, idempotency.ErrNotFound) {
 		binding := h.Bindings().Corrector(s.WorkflowName, s.Agent)
 		claimed, errClaim := h.isClaimedFor(s, n)
+		notAsked := binding == nil && !claimed
 		switch {
 		case errClaim != nil:
 			return nil, errClaim
-		case former && claimed: // its turn belongs to that message, and stands
-		case binding == nil || claimed: // the manifests have changed just now, or had when its turn was claimed
-			return s.notAsked(used, events.CodeUnknownTool, "the manifests name no model for it any more"), nil
-		default:
+		case claimed: // by that message, whose turn stands; or after a reply that another delivery has stored meanwhile
+			stored, err = h.Journal.End(s.m.Held, key)
+			notAsked = errors.Is(err, idempotency.ErrNotFound)
+		case binding != nil:
 			stored, err = h.askForCorrection(ctx, s, n, binding, feedback)
+		}
+		if notAsked { // the manifests have changed just now, or had when its turn was claimed
+			return s.notAsked(used, events.CodeUnknownTool, "the manifests name no model for it any more"), nil
 		}
 	}
 	switch {

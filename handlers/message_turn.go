@@ -239,6 +239,9 @@ func (h *Handlers) turnEnded(s *chatMessage, turn subjects.Key, claim *idempoten
 	if n, ok := s.correctionOf(turnOf(r)); ok && r.Correcting && n < s.Corrections {
 		if claim == nil { // of another delivery perhaps, or of the event of a producer
 			claims, err := h.Journal.Claims(s.m.Held, turn)
+			if err == nil && claims[0] == nil {
+				err = errClaimNotShown
+			}
 			if err != nil {
 				return h.redeliver(s.m, "the claim of a turn cannot be read", err)
 			}

@@ -115,10 +115,13 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		}
 		return Decision{Action: Run, Hold: hold}, nil
 	}
-	if rival.otherData(c.Fingerprint) {
+	if c.conflicts(rival) {
 		return Decision{Action: Conflict}, nil
 	}
 	hold.Token, hold.Claim = 0, generationOf(rival) // no owner (yet): the claim is the one of another message or delivery
+	if rival.otherData(c.Fingerprint) {
+		hold.Fingerprint = rival.Meta.Fingerprint
+	}
 	// The common case of a refused claim is a late duplicate: one read of the response decides it. A cancel needs the whole
 	// turn, also after its end, to close its questions.
 	switch end, ended, err := j.response(ctx, c.Key, hold.Claim); {
@@ -128,6 +131,12 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		return done(end, nil), nil
 	}
 	return j.contend(ctx, c, hold, nil)
+}
+
+// conflicts reports whether a claim is of other data than c. Two deliveries of one message of an agent make one turn, whichever data
+// each of them has: of a correction that one was asked for, and the other found no model to ask.
+func (c *Claim) conflicts(with *Record) bool {
+	return with.otherData(c.Fingerprint) && (c.Message == "" || with.Meta.Message != c.Message)
 }
 
 // response returns the response of a call and reports whether it has one, in the generation that began with a claim.

@@ -152,6 +152,30 @@ func TestSameKeyWithOtherDataIsAConflictBeforeAndAfterTheEnd(t *testing.T) {
 	require.Equal(t, idempotency.Conflict, decide(t, s, other).Action)
 }
 
+// TestDeliveriesOfOneMessageMakeOneTurnWhateverDataEachHas: of two workers that correct one output, one may have found no model to ask.
+func TestDeliveriesOfOneMessageMakeOneTurnWhateverDataEachHas(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewMemory()
+	first := claim("idempotent", 1, 1)
+	first.Message = "message-0-m1"
+	run := decide(t, s, first)
+	other := claim("idempotent", 2, 1)
+	other.Fingerprint, other.Message = "f2", first.Message
+	require.Equal(t, idempotency.Duplicate, decide(t, s, other).Action)
+	again := claim("idempotent", 1, 2)
+	again.Fingerprint, again.Message = "f2", first.Message
+	taken := decide(t, s, again)
+	require.Equal(t, idempotency.Run, taken.Action)
+	require.Equal(t, "f1", taken.Hold.Fingerprint, "the claim counts")
+	stranger := claim("idempotent", 3, 1)
+	stranger.Fingerprint, stranger.Message = "f2", "message-0-m2"
+	require.Equal(t, idempotency.Conflict, decide(t, s, stranger).Action)
+	_, err := newJournal(s).Finish(t.Context(), taken.Hold, nil)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Done, decide(t, s, other).Action)
+	require.NotEqual(t, run.Hold.Nonce, taken.Hold.Nonce)
+}
+
 // TestRejectedTurnEndsFromItsStoredVerdict: a worker with other manifests finishes with the
 // code of the claim and never runs the tool.
 func TestRejectedTurnEndsFromItsStoredVerdict(t *testing.T) {

@@ -83,7 +83,7 @@ func (j *Journal) ChooseKey(ctx context.Context, c Claim, reused subjects.Key) (
 		return choice, err
 	}
 	if !chosen {
-		choice.Reused = seen.plain != nil && seen.plain.otherData(c.Fingerprint)
+		choice.Reused = seen.plain != nil && c.conflicts(seen.plain)
 	}
 	seq, rival, err := j.create(ctx, reuseRecord(c, choice), 0)
 	switch {
