@@ -51,7 +51,7 @@ func (s *staleStore) LastOf(ctx context.Context, keys []string) ([]*idempotency.
 			s.key = ""
 			return idempotency.Record{}, idempotency.ErrNotFound
 		}
-		return s.Memory.Last(ctx, key)
+		return s.Last(ctx, key)
 	}, keys)
 }
 
@@ -69,7 +69,7 @@ func (k *correctionKit) other(set func() *bindings.Set) *handlers.Handlers {
 	return handlers.New(c)
 }
 
-func TestDuplicateThatMissesTheReplyOfACorrectionIsNoConflict(t *testing.T) {
+func TestDuplicateThatMissesTheReplyOfACorrectionDoesNotConflict(t *testing.T) {
 	t.Parallel()
 	k := newCorrectionKit(t, 2, "", always(`{"title":"Shop"}`))
 	m := k.writes("m1", "Architect", `{"name":"Shop"}`)
@@ -86,7 +86,7 @@ func TestDuplicateThatMissesTheReplyOfACorrectionIsNoConflict(t *testing.T) {
 	require.Equal(t, "Critic", k.of("m1", "handoff")["to"])
 }
 
-func TestDuplicateWhoseWorkerHasNoModelToAskIsNoConflict(t *testing.T) {
+func TestDuplicateWhoseWorkerHasNoModelToAskDoesNotConflict(t *testing.T) {
 	t.Parallel()
 	without := newCorrectionKit(t, 0, "", always("")).Bindings
 	var k *correctionKit

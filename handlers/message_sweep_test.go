@@ -66,4 +66,21 @@ func TestMessageWithoutAHandoffWaitsForNoTurnOfAnEvent(t *testing.T) {
 	k.Drain()
 	k.deliverTurn("turn", "Architect", map[string]any{"title": "Shop"})
 	k.deliver("m1", "Architect", `{"title":"Shop"}`, func(e *events.AgentMessage) { e.Turn = "turn" })
+	require.Equal(t, sweep.TurnEnded, k.condition("m1"))
+}
+
+func TestSweepFindsAMessageWhoseChangesAreMissingThoughAnEventHasClaimedItsTurn(t *testing.T) {
+	t.Parallel()
+	k := newMessageKit(t, map[string]string{"oneturn.yaml": messageWorkflow + `  asked:
+    type: boolean
+    default: false
+    source: {type: state, triggers: [{type: agent_text, agent: Architect, match: {contains: Shop}}]}
+`}, nothing)
+	k.deliverTurn("turn", "Architect", map[string]any{"title": "Shop"})
+	k.diesBefore(events.RecordContextUpdate, k.writes("m1", "Architect", `{"title":"Shop"}`, func(e *events.AgentMessage) { e.Turn = "turn" }))
+	require.Equal(t, sweep.TurnOrphaned, k.condition("m1"))
+	k.handled(k.resumes("m1"))
+	require.NotNil(t, k.of("m1", events.RecordContextUpdate, "asked"))
+	require.Equal(t, sweep.TurnEnded, k.condition("m1"))
+	require.EqualValues(t, 1, k.entered.Load())
 }

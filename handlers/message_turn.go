@@ -68,7 +68,7 @@ func (h *Handlers) afterTurn(s *chatMessage, t *turn, d inbound.Disposition) inb
 		return h.redeliver(s.m, "the turn of a message cannot be read", err)
 	case !over && !t.claimedBy(s) && s.handsOff():
 		return h.awaitTurn(s, t)
-	case !over || t.claimed == nil:
+	case !over || t.claimed == nil || !s.handsOff() && !t.claimedBy(s):
 		if err := h.noteTurn(s, t); err != nil {
 			return h.redeliver(s.m, "where the turn of a message is could not be stored", err)
 		}
@@ -139,7 +139,7 @@ func (h *Handlers) endOfTurn(s *chatMessage, t *turn) (end *idempotency.Record, 
 // the message again and again.
 func (h *Handlers) noteTurn(s *chatMessage, t *turn) error {
 	switch {
-	case !s.handsOff() && t.claimed == nil:
+	case !s.handsOff() && !t.claimedBy(s): // never, or by an event of its producer: then nothing more follows
 		return h.Journal.NoteTurn(s.m.Held, &s.record, s.key, idempotency.NoTurn)
 	case s.handsOff() && t.claimed != nil && t.Key != subjects.TurnKey(s.AppID, s.ChatID, s.RunID, t.TurnID.Turn):
 		return h.Journal.NoteTurn(s.m.Held, &s.record, s.key, t.Key.String())

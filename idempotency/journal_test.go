@@ -167,9 +167,9 @@ func TestDeliveriesOfOneMessageMakeOneTurnWhateverDataEachHas(t *testing.T) {
 	taken := decide(t, s, again)
 	require.Equal(t, idempotency.Run, taken.Action)
 	require.Equal(t, "f1", taken.Hold.Fingerprint, "the claim counts")
-	stranger := claim("idempotent", 3, 1)
-	stranger.Fingerprint, stranger.Message = "f2", "message-0-m2"
-	require.Equal(t, idempotency.Conflict, decide(t, s, stranger).Action)
+	another := claim("idempotent", 3, 1)
+	another.Fingerprint, another.Message = "f2", "message-0-m2"
+	require.Equal(t, idempotency.Conflict, decide(t, s, another).Action)
 	_, err := newJournal(s).Finish(t.Context(), taken.Hold, nil)
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Done, decide(t, s, other).Action)

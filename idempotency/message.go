@@ -29,7 +29,8 @@ const (
 	DueTurnHandoff = "turn,handoff" // a turn, and a handoff when that has ended
 )
 
-// NoTurn is the outcome of the turn record of a message whose turn never runs. Any other is the key of its turn.
+// NoTurn is the outcome of the turn record of a message whose turn never runs, or by an event of its producer, after which nothing more
+// follows from the message. Any other is the key of its turn.
 const NoTurn = "none"
 
 // MessageClaim is the request to store a message.

@@ -11,8 +11,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A message of an agent or a user is open until its handoff is stored, or without one until its turn is claimed. The worker that
-// holds its inbound message, or its turn, completes it.
+// A message of an agent or a user is open until its handoff is stored, or without one until its turn, and each correction that has to
+// follow, is claimed for it, or a worker has noted that nothing more follows. The worker that holds its inbound message, or its turn,
+// completes it.
 
 // CheckMessage determines the condition of one message, which is one of those that turns have. Now is the time of the server.
 func (s *Sweep) CheckMessage(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
@@ -48,13 +49,14 @@ func (s *Sweep) CheckMessage(ctx context.Context, key subjects.Key, now time.Tim
 	}
 	if decoded.Turn != "" {
 		t, err := s.lastTurn(ctx, &text, decoded)
+		own := t != nil && t.Claim != nil && t.Claim.Meta.Message == key.Turn // else what precedes the claim may be missing
 		switch {
 		case err != nil:
 			return failed(err)
-		case !handsOff && (t == nil || t.Claim != nil):
+		case !handsOff && (t == nil || own && (t.Response != nil || decoded.Corrections == 0)):
 			f.Condition = TurnEnded // the sweep of the turn does the rest
 			return f, nil
-		case t != nil && t.Claim != nil && t.Response == nil:
+		case t != nil && t.Claim != nil && t.Response == nil && (handsOff || own):
 			f.Condition, f.Of = TurnParked, t.Key // the worker that ends the turn completes the message, or a later sweep
 			return f, nil
 		}

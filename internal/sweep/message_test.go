@@ -42,12 +42,59 @@ func TestMessageWhoseWorkerHasDiedIsResumedUntilItsLastRecordIsStored(t *testing
 	_, err = j.Follow(t.Context(), &text, due, []byte(`{}`), events.RecordHandoff)
 	require.NoError(t, err)
 	_, err = j.Claim(t.Context(), idempotency.Claim{
-		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 1, Delivery: 1}, Event: []byte(`{}`), Effect: "none", Fingerprint: "f",
+		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 1, Delivery: 1}, Event: []byte(`{}`), Effect: "none", Fingerprint: "f", Message: turn.Turn,
 	})
 	require.NoError(t, err)
 	_, found = b.sweep(pages)
 	require.NotContains(t, found, due.String())
 	require.NotContains(t, found, turn.String())
+}
+
+// TestMessageWhoseTurnAnEventHasClaimedIsResumedUntilItIsComplete: what precedes the claim of a turn may be missing if it is not its own.
+func TestMessageWhoseTurnAnEventHasClaimedIsResumedUntilItIsComplete(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	message := b.text("m", "t", idempotency.DueTurn)
+	j := idempotency.New(b.Store, "w", idempotency.Options{})
+	_, err := j.Claim(t.Context(), idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 1, Delivery: 1}, Event: []byte(`{}`), Effect: "none", Fingerprint: "f",
+	})
+	require.NoError(t, err)
+	pages := sweep.NewMemoryPages()
+	_, found := b.sweep(pages)
+	require.Contains(t, found, message.String())
+	text, err := j.TextOf(t.Context(), message)
+	require.NoError(t, err)
+	require.NoError(t, j.NoteTurn(t.Context(), &text, message, idempotency.NoTurn))
+	_, found = b.sweep(pages)
+	require.NotContains(t, found, message.String())
+}
+
+func TestMessageWhoseTurnMayBeCorrectedIsNotForgottenWhileThatRuns(t *testing.T) {
+	t.Parallel()
+	b := newTestSweep(t)
+	message := subjects.MessageKey("app", "chat", "", "m")
+	body, err := events.Encode(events.KindText, &events.Text{
+		ID: "m", MessageID: "m", AppID: "app", ChatID: "chat", Agent: "A", WorkflowName: "WF", Content: "x", Turn: "t", Corrections: 2,
+	}, time.Now())
+	require.NoError(t, err)
+	j := idempotency.New(b.Store, "dead worker", idempotency.Options{})
+	gone := idempotency.Lease{Stream: "ONETURN_IN", Seq: 4711, Delivery: 1}
+	_, err = j.ClaimMessage(t.Context(), idempotency.MessageClaim{Key: message, Lease: gone, Event: body, Fingerprint: "f", Due: idempotency.DueTurn})
+	require.NoError(t, err)
+	d, err := j.Claim(t.Context(), idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "t"), Lease: gone, Event: []byte(`{}`), RejectCode: "validation_failed", Fingerprint: "f", Message: message.Turn,
+	})
+	require.NoError(t, err)
+	pages := sweep.NewMemoryPages()
+	_, found := b.sweep(pages)
+	require.NotContains(t, found, message.String())
+	body, err = events.Encode(events.KindToolResponse, &events.ToolResponse{ID: "t", AppID: "app", ChatID: "chat", Turn: "t", Correcting: true}, time.Now())
+	require.NoError(t, err)
+	_, err = j.Finish(t.Context(), d.Hold, body)
+	require.NoError(t, err)
+	_, found = b.sweep(pages)
+	require.Contains(t, found, message.String(), "its correction is not claimed")
 }
 
 func TestResumeOfAMessageNamesIt(t *testing.T) {
