@@ -43,6 +43,7 @@ func (c *checker) checkMessages() {
 			c.checkTurns(m)
 			c.checkHandoff(m)
 			c.checkCalls(m)
+			c.checkCorrections(m)
 		}
 	}
 	c.checkConflicts()

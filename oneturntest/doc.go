@@ -23,6 +23,6 @@
 //     that is checked in parts continues at a [Mark] ([CollectSince]);
 //   - [Check] returns the violations in them (checker.go, with checker_epochs.go for the owners of a turn, checker_program.go
 //     and checker_retry.go for programs, checker_questions.go for questions, checker_message.go with checker_message_facts.go,
-//     checker_message_follow.go, checker_message_document.go and checker_message_letters.go for messages of agents and users,
-//     checker_keys.go for the ids in records, and checker_reused_keys.go for turn keys that were used again).
+//     checker_message_follow.go, checker_message_correct.go, checker_message_document.go and checker_message_letters.go for messages of
+//     agents and users, checker_keys.go for the ids in records, and checker_reused_keys.go for turn keys that were used again).
 package oneturntest
