@@ -40,12 +40,17 @@ type talks struct {
 	effect   func(bindings.Effect) bindings.Effect
 	reversed bool // other steps of the triggers, and other rules
 	silent   bool // there are no rules
+	corrects int  // how often a model corrects an output
 }
 
-func (talks) agents() []byte {
-	text := fmt.Appendf(nil, "%s: , %s: {model: %s}", talker, critic, buildModel)
+func (k talks) agents() []byte {
+	model := "model: " + buildModel
+	if k.corrects > 0 {
+		model = fmt.Sprintf("%s, completion: %s, corrections: %d", model, corrector, k.corrects)
+	}
+	text := fmt.Appendf(nil, "%s: , %s: {%s}", talker, critic, model)
 	for _, e := range effects() {
-		text = fmt.Appendf(text, ", %s: {model: %s}", builder(e), buildModel)
+		text = fmt.Appendf(text, ", %s: {%s}", builder(e), model)
 	}
 	return text
 }
@@ -54,7 +59,10 @@ func (k talks) tools(text []byte) []byte {
 	for _, e := range effects() {
 		text = fmt.Appendf(text, "- {name: %s%s, kind: go, agent: %s, effect: %s}\n", k.prefix, e, builder(e), k.effect(e))
 	}
-	return fmt.Appendf(text, "- {name: %q, auto: false, completion: {url: \"https://llm.example.com/v1/chat/completions\", model: small}}\n", deciderTool)
+	for _, name := range []string{deciderTool, correctorTool} {
+		text = fmt.Appendf(text, "- {name: %q, auto: false, completion: {url: \"https://llm.example.com/v1/chat/completions\", model: small}}\n", name)
+	}
+	return text
 }
 
 // rest has the models, the variables and the rules.

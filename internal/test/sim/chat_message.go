@@ -22,9 +22,10 @@ const conversations = 4
 type chatMessage struct {
 	event        events.AgentMessage
 	key          subjects.Key
-	turn         *turn // that it makes; of one that makes none a turn that has no records
-	purged       bool  // its inbound message vanished
-	sawStaleRead int   // reads of it that gave the journal as it was before
+	turn         *turn   // that it makes; of one that makes none a turn that has no records
+	turns        []*turn // this one first, and the turns of its corrections
+	purged       bool    // its inbound message vanished
+	sawStaleRead int     // reads of it that gave the journal as it was before
 }
 
 // isConversation reports whether agents and users send messages in the schedule of a seed. It draws nothing from the random source
@@ -51,6 +52,10 @@ func (w *world) planMessages() {
 		if t := c.turn; t.by != nil {
 			w.turns = append(w.turns, t)
 			w.wantAround(t)
+			if w.chance(1, 12) { // its producer has used the key of its correction
+				w.turns = append(w.turns, c.turns[1])
+				w.unsent = append(w.unsent, w.newTurnMessage(c.turns[1], 1, 0))
+			}
 		}
 	}
 }
@@ -98,10 +103,12 @@ func (w *world) newChatMessage(i int) *chatMessage {
 	c.event.Content = texts[w.rng.IntN(len(texts))]
 	c.key = subjects.MessageKey(app, chat, c.event.Run, c.event.ID)
 	c.turn = &turn{id: c.event.TurnID, key: c.key, agent: c.event.Agent, model: buildModel, pool: w.pools[w.rng.IntN(len(w.pools))], absent: true}
+	c.turns = []*turn{c.turn}
 	if isBuilder(c.event.Agent) {
 		c.turn.absent, c.turn.by = false, c
 		c.turn.key = subjects.TurnKey(app, chat, c.event.Run, c.event.Turn)
 		c.turn.script = w.newScript()
+		w.newCorrections(c)
 	}
 	return c
 }
@@ -109,7 +116,7 @@ func (w *world) newChatMessage(i int) *chatMessage {
 // outputs are what agents write that have a model.
 func outputs() []string {
 	return []string{
-		`{"v": 1}`, `{"v": 1} ` + token, "Here it is: {'v': 1,}", `{"v": 1`, `{"v": "x"}`, token, "I would rather talk.",
+		`{"v": 1}`, `{"v": 1} ` + token, "Here it is: {'v': 1,}", `{"v": 1`, `{"v": "x"}`, `{"w": 1}`, token, "I would rather talk.",
 	}
 }
 

@@ -24,15 +24,25 @@ func (w *world) checkSettled(m *message, by *thread, known int) {
 	if over := w.checkMessageSettled(m, by); over {
 		return
 	}
-	h := w.history(m.turn)
 	if m.kind == events.KindToolCallResponse && !m.reported {
 		w.violatef("%s: answer #%d was settled, and its sender has no result", m.turn.id.Turn, m.seq)
 	}
-	if len(h.responses) > 0 || w.letters[m.seq] != "" || w.settledAsked(m, &h, known) {
+	if w.letters[m.seq] != "" {
 		return
 	}
-	if m.kind == events.KindCancel && h.cancel == nil {
-		w.violatef("%s: cancel #%d was settled and is not stored", m.turn.id.Turn, m.seq)
+	for _, t := range m.turnsOf() {
+		w.checkHeld(t, m, known)
+	}
+}
+
+// checkHeld: a message that is settled does not hold a turn.
+func (w *world) checkHeld(t *turn, m *message, known int) {
+	h := w.history(t)
+	if len(h.responses) > 0 || w.settledAsked(m, t, &h, known) || t != m.turn && h.claim == nil {
+		return
+	}
+	if t == m.turn && m.kind == events.KindCancel && h.cancel == nil {
+		w.violatef("%s: cancel #%d was settled and is not stored", t.id.Turn, m.seq)
 	}
 	n := h.newest.Seq
 	switch {
@@ -47,20 +57,24 @@ func (w *world) checkSettled(m *message, by *thread, known int) {
 	case n == 0 && m.chat != nil && w.textOf(m.chat) != nil:
 		return // the next sweep finds the text, and that what follows from it is missing
 	case n == 0 || n == m.seq || !w.queue[n-1].lives():
-		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
+		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", t.id.Turn, m.seq)
 	}
 }
 
 // checkLeft is called when a worker that lives leaves a message to be redelivered: it must not drop what
 // a tool returned, nor the run of an unsafe tool, which no other worker may enter.
 func (w *world) checkLeft(t *thread) {
-	e, h := t.entry, w.history(t.m.turn)
+	e, of := t.entry, t.m.turn
+	if e != nil && of.by != nil { // perhaps of a correction
+		of = w.turnOf(e.turn)
+	}
+	h := w.history(of)
 	if e == nil || t.p.draining || len(h.responses) > 0 || h.cancel != nil || h.claim == nil {
 		return
 	}
-	returned := t.m.turn.script == nil && e.result != "" && e.result != "stopped"
+	returned := of.script == nil && e.result != "" && e.result != "stopped"
 	if unsafe := h.claim.Meta.Effect == string(bindings.EffectUnsafe); returned || unsafe {
-		w.violatef("%s: the run of epoch %d (%s) ended %q without a response, and its worker lives", t.m.turn.id.Turn, e.epoch, h.claim.Meta.Effect, e.result)
+		w.violatef("%s: the run of epoch %d (%s) ended %q without a response, and its worker lives", of.id.Turn, e.epoch, h.claim.Meta.Effect, e.result)
 	}
 }
 
@@ -73,6 +87,7 @@ func (w *world) check() {
 	}
 	w.checkLetters()
 	w.checkMessages()
+	w.checkCorrections()
 	for _, t := range w.turns {
 		h := w.history(t)
 		if t.by != nil && h.claim == nil && !w.isPublished(t) {

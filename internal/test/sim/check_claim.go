@@ -18,7 +18,7 @@ func (w *world) checkOwner(t *thread, r idempotency.Record) {
 // nearly full, and how old its event is, is measured by the clock of the server, not of the worker.
 func (w *world) checkClaim(t *thread, r idempotency.Record) {
 	k, ok := subjects.ParseKey(r.Key)
-	if !ok || k.Kind != events.KindToolCall || k.Call != subjects.SingleCall || k.Private || k.ID != "" || w.store.keys[r.Key] != 0 || t.m.kind != events.KindStructuredOutputReady {
+	if !ok || k.Kind != events.KindToolCall || k.Call != subjects.SingleCall || k.Private || k.ID != "" || w.store.keys[r.Key] != 0 || r.Meta.Message != "" || t.m.kind != events.KindStructuredOutputReady {
 		return
 	}
 	if w.full && t.since.After(w.fullSince) {

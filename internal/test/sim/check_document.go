@@ -141,13 +141,19 @@ func (w *world) checkDecision(after *variables.Contents, d *variables.Decision, 
 	c := w.chatMessageOf(subjects.MessageKey(app, chat, text.RunID, text.MessageID).String())
 	fail := func(format string, args ...any) { w.violatef("%s: "+format, append([]any{text.MessageID}, args...)...) }
 	if text.Turn != "" {
-		h := w.history(c.turn)
-		delta := h.winner()
-		switch {
-		case h.claim != nil && len(h.responses) == 0 && w.claimNames(c):
-			fail("its handoff is decided before its turn has ended")
-		case delta != nil && w.claimNames(c) && c.sawStaleRead == 0 && after.Values[variableOf(c.turn.id.Turn)].Written < delta.Seq:
-			fail("its handoff is decided without what the tool of its turn has changed")
+		for _, t := range c.turns {
+			h := w.history(t)
+			delta := h.winner()
+			switch {
+			case h.claim == nil || h.claim.Meta.Message != c.key.Turn:
+			case len(h.responses) == 0:
+				fail("its handoff is decided before its turn %s has ended", t.id.Turn)
+			case delta != nil && c.sawStaleRead == 0 && after.Values[variableOf(t.id.Turn)].Written < delta.Seq:
+				fail("its handoff is decided without what the tool of its turn %s has changed", t.id.Turn)
+			}
+		}
+		if t, h := w.lastTurn(c); t != c.turn && h.claim == nil && c.sawStaleRead == 0 {
+			fail("its handoff is decided before its turn %s, a correction, has begun", t.id.Turn)
 		}
 	}
 	var has handoff.Decision
@@ -171,6 +177,9 @@ func (w *world) checkDecision(after *variables.Contents, d *variables.Decision, 
 	in := handoff.Input{Agent: text.Agent, Content: content, Last: after.Speaker, Variables: w.valuesOf(after), Answers: w.answersTo(c)}
 	var wants []string
 	for _, m := range w.active.manifests() {
+		if m.set.WorkflowDigest(workflow) == "" { // a worker that has it decides
+			continue
+		}
 		want, question := m.set.Handoffs(workflow).Decide(in)
 		if question == nil && reflect.DeepEqual(want, has) {
 			return

@@ -57,6 +57,8 @@ type response struct {
 		Code    string          `json:"code"`
 		Keys    []string        `json:"context_keys"`
 		Payload json.RawMessage `json:"payload"`
+		// Correcting is set if the turn of a correction has to follow.
+		Correcting bool `json:"correcting"`
 	} `json:"data"`
 }
 

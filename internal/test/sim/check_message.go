@@ -42,17 +42,20 @@ func handsOff(text *idempotency.Record) bool {
 	return text.Meta.Outcome == idempotency.DueHandoff || text.Meta.Outcome == idempotency.DueTurnHandoff
 }
 
-// runs reports whether the turn that a message names has a claim and no response, so that its handoff is not due.
-func (w *world) runs(c *chatMessage) bool {
-	if c.turn.absent {
-		return false
+// lastTurn returns the turn of a message after which it hands off: its own, or if that is corrected the one of a correction, which may
+// not be claimed yet.
+func (w *world) lastTurn(c *chatMessage) (last *turn, h history) {
+	for _, last = range c.turns {
+		h = w.history(last)
+		if h.claim == nil || h.claim.Meta.Message != c.key.Turn || len(h.responses) == 0 || !h.responses[0].Body.Correcting {
+			break
+		}
 	}
-	h := w.history(c.turn)
-	return h.claim != nil && len(h.responses) == 0
+	return last, h
 }
 
 // isOpen reports whether a sweep has to complete a message: its handoff is missing, or of one without a handoff its turn has
-// no claim.
+// no claim for it, or the one of its correction, and no worker has noted that nothing more follows.
 func (w *world) isOpen(c *chatMessage) bool {
 	text := w.textOf(c)
 	switch {
@@ -61,7 +64,9 @@ func (w *world) isOpen(c *chatMessage) bool {
 	case handsOff(text):
 		return w.stored(c.key.Public(events.RecordHandoff)) == nil
 	}
-	return w.history(c.turn).claim == nil
+	_, h := w.lastTurn(c)
+	own := h.claim != nil && h.claim.Meta.Message == c.key.Turn
+	return !own && w.stored(c.key.Private(events.RecordTurn)) == nil
 }
 
 // missing names a record of a message that is due and not stored, "" if none is.
@@ -81,7 +86,11 @@ func (w *world) missing(c *chatMessage, r *idempotency.Record) string {
 	if text.Turn == "" && text.Model != "" && (text.StructuredOutput != nil || text.Unread != nil) && w.stored(c.key.Public(events.RecordStructuredOutput)) == nil {
 		return "its structured output"
 	}
-	if handsOff(r) && !w.runs(c) && w.stored(c.key.Public(events.RecordHandoff)) == nil {
+	last, h := w.lastTurn(c)
+	if last != c.turn && h.claim == nil {
+		return "the claim of " + last.id.Turn + ", its correction,"
+	}
+	if runs := h.claim != nil && len(h.responses) == 0; handsOff(r) && !runs && w.stored(c.key.Public(events.RecordHandoff)) == nil {
 		return "its handoff"
 	}
 	return ""
@@ -121,17 +130,24 @@ func (w *world) checkMessageSettled(m *message, by *thread) (over bool) {
 // that completes it is still in the stream.
 func (w *world) checkComplete(m *message, c *chatMessage, by *thread) {
 	text := w.textOf(c)
-	purged := c.purged || c.turn.purged // then a sweep may have to complete it
+	purged := c.purged || slices.ContainsFunc(c.turns, func(t *turn) bool { return t.purged }) // then a sweep may have to complete it
 	if text == nil || purged || m.late || by.noRoom || by.sawStaleRead || c.sawStaleRead > 0 {
 		return
 	}
 	what := w.missing(c, text)
-	if what == "" || m.chat == nil && !w.claimNames(c) {
+	if what == "" || m.chat == nil && !w.claimNames(c, m.turn) {
 		return
 	}
-	h := w.history(c.turn)
-	if n := h.newest.Seq; n != 0 && n != m.seq && w.queue[n-1].kind == events.KindResume {
-		return // a late acknowledgement may have settled it: the next sweep asks again
+	held := map[uint64]bool{} // messages that hold a turn, or have ended one
+	for _, t := range c.turns {
+		h := w.history(t)
+		n := h.newest.Seq
+		if n != 0 && n != m.seq && w.queue[n-1].kind == events.KindResume {
+			return // a late acknowledgement may have settled it: the next sweep asks again
+		}
+		if held[n] = true; len(h.responses) > 0 {
+			held[w.store.by[h.responses[0].Meta.Nonce]] = true
+		}
 	}
 	completes := func(x *message) bool {
 		switch {
@@ -139,42 +155,42 @@ func (w *world) checkComplete(m *message, c *chatMessage, by *thread) {
 			return false
 		case x.chat == c && (x.kind == events.KindResume || x.content == text.Meta.Fingerprint):
 			return true
-		case c.turn.absent:
-			return false
 		}
-		return x.seq != 0 && (h.newest.Seq == x.seq || len(h.responses) > 0 && w.store.by[h.responses[0].Meta.Nonce] == x.seq)
+		return x.seq != 0 && held[x.seq]
 	}
 	if !slices.ContainsFunc(w.queue, completes) && !slices.ContainsFunc(w.unsent, func(x *message) bool { return x.first.After(worldBegins) && completes(x) }) {
 		w.violatef("%s: #%d (%s) was settled, and %s is not stored", c.event.ID, m.seq, m.kind, what)
 	}
 }
 
-// claimNames reports whether the turn of a message was claimed for it.
-func (w *world) claimNames(c *chatMessage) bool {
-	h := w.history(c.turn)
+// claimNames reports whether a turn was claimed for a message.
+func (w *world) claimNames(c *chatMessage, t *turn) bool {
+	h := w.history(t)
 	return h.claim != nil && h.claim.Meta.Message == c.key.Turn
 }
 
 // isPublished reports whether the turn of a message has to have a response: a stored text names it, or it was published as an event.
 func (w *world) isPublished(t *turn) bool {
-	if text := w.textOf(t.by); text != nil && w.readText(text).Turn != "" {
+	if text := w.textOf(t.by); text != nil && w.readText(text).Turn == t.id.Turn {
 		return true
 	}
 	return slices.ContainsFunc(w.queue, func(m *message) bool { return m.turn == t && m.kind == events.KindStructuredOutputReady })
 }
 
-// mayConflict reports whether a message of an agent or a user may be a dead letter: its id has other content already, or its turn other
-// data.
-func (w *world) mayConflict(m *message, reason string) bool {
-	text := w.textOf(m.chat)
+// mayConflict reports whether a message of an agent or a user, or one that completes it, may be a dead letter: its id has other content
+// already, or its turn or the one of a correction other data.
+func (w *world) mayConflict(c *chatMessage, m *message, reason string) bool {
+	text := w.textOf(c)
 	if text == nil {
 		return false
 	}
 	if reason == deadletter.ReasonMessageConflict {
-		return text.Meta.Fingerprint != m.content
+		return m.chat == c && text.Meta.Fingerprint != m.content
 	}
-	h := w.history(m.turn)
-	return reason == deadletter.ReasonConflict && h.claim != nil && h.claim.Meta.Message != m.chat.key.Turn
+	return reason == deadletter.ReasonConflict && slices.ContainsFunc(c.turns, func(t *turn) bool {
+		h := w.history(t)
+		return h.claim != nil && h.claim.Meta.Message != c.key.Turn && (m.chat == c || m.turn != t)
+	})
 }
 
 // checkMessages checks the records of all messages at the end of a schedule.
@@ -213,6 +229,7 @@ func (m *message) purgedUnread(w *world) bool {
 // countMessages counts how messages went.
 func (w *world) countMessages(counts map[string]int) {
 	counts["decider asked"] += w.judged
+	w.countCorrections(counts)
 	for _, c := range w.conversation {
 		r := w.textOf(c)
 		if r == nil {
@@ -234,12 +251,14 @@ func (w *world) countMessages(counts map[string]int) {
 		}
 		if w.stored(c.key.Public(events.RecordHandoff)) != nil {
 			counts["handoffs"]++
-			count("handoffs after a turn", w.claimNames(c))
-			count("handoffs after a parked turn", w.claimNames(c) && len(w.history(c.turn).parks) > 0)
+			last, h := w.lastTurn(c)
+			count("handoffs after a turn", w.claimNames(c, last))
+			count("handoffs after a parked turn", w.claimNames(c, last) && len(h.parks) > 0)
+			count("handoffs after a correction", last != c.turn)
 		}
 		h := w.history(c.turn)
-		count("turns", h.claim != nil && w.claimNames(c))
-		count("turns by an event", h.claim != nil && !w.claimNames(c))
+		count("turns", h.claim != nil && w.claimNames(c, c.turn))
+		count("turns by an event", h.claim != nil && !w.claimNames(c, c.turn))
 		count("purged", c.purged)
 	}
 	for _, m := range w.queue {

@@ -234,11 +234,11 @@ func (w *world) checkResult(t *turn, h *history, v senderResult) {
 
 // settledAsked reports whether a message of a turn that asks may be settled although the turn
 // continues: the turn is parked, or the message does not hold it, or not as far as the worker knew.
-func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
+func (w *world) settledAsked(m *message, t *turn, h *history, known int) (fine bool) {
 	switch {
-	case len(m.turn.asks()) == 0:
+	case len(t.asks()) == 0:
 		return false
-	case m.answer != nil && m.turn.sawStaleRead > 1:
+	case m.answer != nil && t.sawStaleRead > 1:
 		return true // to deny that it is the lease takes two of them, and a sweep
 	case h.newest.Seq != m.seq && m.answer != nil, h.parked():
 		return true

@@ -76,7 +76,7 @@ func (w *world) checkLetters() {
 		if reason == "" || m.refusedForRoom {
 			continue
 		}
-		if m.chat != nil && w.mayConflict(m, reason) {
+		if m.turn.by != nil && w.mayConflict(m.turn.by, m, reason) || m.chat != nil && w.mayConflict(m.chat, m, reason) {
 			continue
 		}
 		h := w.history(m.turn)

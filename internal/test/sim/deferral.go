@@ -132,9 +132,15 @@ func (w *world) checkDeferred(m *message, by *thread) {
 	for i := range w.store.log {
 		r := &w.store.log[i]
 		k, _ := subjects.ParseKey(r.Key)
-		if l := r.Meta.Lease; i < by.looked[checkpoint{k.Key, k.Kind}] && holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
-			w.violatef("%s: %s defers #%d/%d and acknowledges it under delivery %d, which holds the turn", m.turn.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
-			return
+		l := r.Meta.Lease
+		if i >= by.looked[checkpoint{k.Key, k.Kind}] || !holdsLease(r) || !l.After(by.lease) {
+			continue
+		}
+		for _, t := range m.turnsOf() {
+			if h := w.history(t); t.had(r.Seq) && h.newest == l && len(h.responses) == 0 {
+				w.violatef("%s: %s defers #%d/%d and acknowledges it under delivery %d, which holds the turn", t.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
+				return
+			}
 		}
 	}
 }
@@ -161,7 +167,7 @@ func (m *message) lives() bool {
 // isDeferred reports whether a message of a turn is deferred.
 func (w *world) isDeferred(t *turn) bool {
 	for _, a := range w.deferrals {
-		if a.m.turn == t {
+		if slices.Contains(a.m.turnsOf(), t) {
 			return true
 		}
 	}
@@ -174,9 +180,11 @@ func (w *world) isDeferred(t *turn) bool {
 // stored. One that it requeued keeps its place for the delay.
 func (p *process) places(t *thread, delay time.Duration) {
 	if t.noRoom {
-		began, now := t.w.historyUntil(t.m.turn, t.known), t.w.history(t.m.turn)
-		if began.newest.Same(t.lease) || now.newest.Same(t.lease) || now.answeredBy(t.lease) || p.w.holdsText(t) {
-			return
+		for _, of := range t.m.turnsOf() {
+			began, now := t.w.historyUntil(of, t.known), t.w.history(of)
+			if began.newest.Same(t.lease) || now.newest.Same(t.lease) || now.answeredBy(t.lease) || p.w.holdsText(t) {
+				return
+			}
 		}
 	}
 	p.given = slices.DeleteFunc(p.given, func(end time.Time) bool { return !end.After(p.w.now) })

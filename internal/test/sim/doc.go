@@ -56,7 +56,9 @@
 //
 // In one schedule of four, agents and users send messages: texts, tokens that triggers match, JSON for a tool, for none, or broken; some
 // again, with other content under their id, with a lower sequence of their run, or as an event of the same turn. Workers differ in
-// what they read in a text and in the rules for the next speaker, some of which ask a decider.
+// what they read in a text and in the rules for the next speaker, some of which ask a decider. They differ as well in how often a model is
+// asked to correct an output that cannot be used. It replies with an object that fits or never does, with none, with half of one or with
+// what cannot be read, or it fails; the turns of corrections ask people, are cancelled, or have a key that the producer has used.
 //
 // When the schedule has used up its faults, everything heals and the queue has to drain; the time
 // of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the
@@ -114,6 +116,8 @@
 //     the chat follows from the one before: a message moves each variable once, by the value that it replaces, and the speaker after
 //     it is the one that the rules give by the variables in that revision, which has what the tool of its turn has changed;
 //   - no message is settled before the last record that is due for it, unless another one that completes it is in the stream;
+//   - a model is asked for a correction after its call is stored, once by each delivery, by none that has read the reply, and about the
+//     output and the failure that are stored; its stored reply is one that it has given, and the tool gets the object in that;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:
@@ -135,8 +139,8 @@
 //	deferral.go, sweep.go    deferred messages; sweeps and resumes
 //	tool.go, question.go     what tools do, and what people answer
 //	program.go, step.go      what programs are, and what the tools of their steps do
-//	chat_message.go          messages of agents and users
+//	chat_message.go          messages of agents and users, and in chat_correction.go the model that corrects their outputs
 //	manifest.go              the workflow as each worker knows it, and in chat_manifest.go what messages need of it
 //	generation.go            keys that are published again after the retention
-//	check*.go                the invariants above: of claims, questions, context variables, reports, programs, messages, documents
+//	check*.go                the invariants above: of claims, questions, context variables, reports, programs, messages, corrections, documents
 package sim

@@ -73,3 +73,13 @@ func (w *world) strike(kind Fault, n int) bool {
 	w.faults.struck[kind]++
 	return true
 }
+
+// misleads decides whether a read of a sweep is stale, one in n times. Most of these reads come when the faults of the schedule are used
+// up, so it does not count among them.
+func (w *world) misleads(n int) bool {
+	if w.healed || !w.faults.on[StaleSweep] || !w.chance(1, n) {
+		return false
+	}
+	w.faults.struck[StaleSweep]++
+	return true
+}

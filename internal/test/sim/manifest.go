@@ -78,18 +78,19 @@ func loadManifests() ([]manifest, error) {
 		tools                  [2]string // what the names of the tools begin with, by model
 		steps, builds          string    // what the names of the tools of steps, and of builders, begin with
 		effect                 func(bindings.Effect) bindings.Effect
+		corrects               int // how often the outputs of agents are corrected
 	}{
-		{"usual", workflow, lax, usual, stepPrefix, buildPrefix, same},
-		{"strict", workflow, strict, usual, stepPrefix, buildPrefix, same},
-		{"without the workflow", "other", lax, usual, stepPrefix, buildPrefix, same},
+		{"usual", workflow, lax, usual, stepPrefix, buildPrefix, same, 2},
+		{"strict", workflow, strict, usual, stepPrefix, buildPrefix, same, 1},
+		{"without the workflow", "other", lax, usual, stepPrefix, buildPrefix, same, 2},
 		{"with other effects", workflow, lax, usual, stepPrefix, buildPrefix, func(e bindings.Effect) bindings.Effect {
 			if e == bindings.EffectUnsafe {
 				return bindings.EffectIdempotent
 			}
 			return bindings.EffectUnsafe
-		}},
-		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, stepPrefix, buildPrefix, same},
-		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, "other_step_", "other_build_", same},
+		}, mostCorrections},
+		{"with tools exchanged", workflow, lax, [2]string{"second_", "first_"}, stepPrefix, buildPrefix, same, 2},
+		{"with other tools", workflow, lax, [2]string{"third_", "second_"}, "other_step_", "other_build_", same, 0},
 	}
 	var all []manifest
 	for _, k := range kinds {
@@ -102,7 +103,7 @@ func loadManifests() ([]manifest, error) {
 				})
 			}
 		}
-		talks := talks{schema: k.schema, prefix: k.builds, effect: k.effect, reversed: k.builds != buildPrefix || k.effect(bindings.EffectNone) != bindings.EffectNone, silent: k.schema == strict}
+		talks := talks{corrects: k.corrects, schema: k.schema, prefix: k.builds, effect: k.effect, reversed: k.builds != buildPrefix || k.effect(bindings.EffectNone) != bindings.EffectNone, silent: k.schema == strict}
 		set, err := loadWith(programs{workflow: k.workflow, schema: k.schema, prefix: k.steps, effect: k.effect, talks: talks}, declared)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %s: %w", k.name, err)

@@ -291,7 +291,9 @@ func (m *message) purge() {
 	if m.chat != nil {
 		m.chat.purged = true
 	}
-	m.turn.purged = true
+	for _, t := range m.turnsOf() {
+		t.purged = true
+	}
 	m.release()
 	m.settled, m.purged = true, true
 }

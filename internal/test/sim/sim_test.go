@@ -162,6 +162,7 @@ func (o *total) requireTeeth(t *testing.T) {
 	for _, kind := range []string{
 		"texts", "of users", "changes", "conflicts", "out of order", "that cannot be read", "structured outputs", "turns", "turns by an event",
 		"handoffs after a turn", "handoffs after a parked turn", "decider asked",
+		"corrections with an object", "corrections that cannot be used", "corrections that fail", "corrected turns", "corrected outputs", "handoffs after a correction",
 	} {
 		require.Positive(t, o.messages[kind], "messages: never %s", kind)
 	}

@@ -50,6 +50,10 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 	s.w.tracef("  journal %d: %s epoch %d %s%s", r.Seq, short(r.Key), r.Meta.Epoch, r.Meta.Outcome, r.Meta.Lease)
 	if k, ok := subjects.ParseKey(r.Key); ok {
 		switch k.Kind {
+		case events.KindToolCall:
+			if r.Meta.Message != "" {
+				s.w.appears(k.OfTurn())
+			}
 		case events.KindCancel:
 			s.w.announce(func(p *process) { p.handlers.CancelSeen(k.Key) })
 		case events.RecordAsk:
@@ -123,7 +127,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	}
 	k, _ := subjects.ParseKey(strings.Replace(key, idempotency.AnyToken, "x", 1)) // it may be a filter
 	if t := s.w.active.t; t != nil {
-		t.looked[checkpoint{k.OfTurn(), k.Kind}] = len(s.log)
+		t.looked[checkpoint{k.OfTurn(), k.Kind}], t.looked[checkpoint{k.Key, k.Kind}] = len(s.log), len(s.log)
 	}
 	for _, r := range slices.Backward(s.seen(k.Key)) {
 		if matches(r.Key, key) && !s.expired[r.Seq] {
@@ -182,11 +186,13 @@ func (s *store) seen(key subjects.Key) []idempotency.Record {
 		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
 		return s.log[:t.read]
 	}
-	kind, rarely := StaleRead, 8
-	if x := s.w.swept.running; x != nil && s.w.active == x {
-		kind, rarely = StaleSweep, 4 // it reads a turn once, and may never read it again
+	stale := false
+	if x := s.w.swept.running; len(s.log) > 0 && x != nil && s.w.active == x {
+		stale = s.w.misleads(8) // it reads a turn once, and may never read it again
+	} else if len(s.log) > 0 {
+		stale = s.w.strike(StaleRead, 8)
 	}
-	if len(s.log) > 0 && s.w.strike(kind, rarely) {
+	if stale {
 		s.w.servesStale(key)
 		n := s.w.rng.IntN(len(s.log))
 		s.w.tracef("  a stale read gives the journal up to %d", n)
@@ -206,7 +212,7 @@ func (w *world) servesStale(key subjects.Key) {
 		}
 	}
 	for _, c := range w.conversation {
-		if c.key == key.OfTurn() || c.turn.key == key.OfTurn() {
+		if c.key == key.OfTurn() || slices.ContainsFunc(c.turns, func(t *turn) bool { return t.key == key.OfTurn() }) {
 			c.sawStaleRead++
 		}
 	}

@@ -40,8 +40,12 @@ type tool struct{ w *world }
 func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	w, x := l.w, l.w.active
 	x.yield("enter")
-	if call.Name == deciderTool {
+	switch call.Name {
+	case deciderTool:
 		value, err := l.judge()
+		return tools.Result{Value: value}, err
+	case correctorTool:
+		value, err := l.correct(ctx, call)
 		return tools.Result{Value: value}, err
 	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.program != nil {

@@ -53,8 +53,9 @@ type world struct {
 	turns        []*turn
 	former       []*turn // that ended before their keys were used again
 	conversation []*chatMessage
-	judged       int // how often the decider of handoffs was asked
-	begun        int // step in which that happened, 0 before
+	judged       int      // how often the decider of handoffs was asked
+	models       []*asked // calls of the model that corrects outputs
+	begun        int      // step in which that happened, 0 before
 	unsent       []*message
 	queue        []*message // by sequence, from 1
 	flying       []func()   // what was sent and has not arrived
