@@ -94,4 +94,7 @@ func (x *fiber) resume(alive bool) {
 	x.turn <- alive
 	x.over = !<-x.parked
 	x.w.active = before
+	for range 2 { // contexts that the step has ended may end others, in goroutines
+		runtime.Gosched()
+	}
 }
