@@ -19,7 +19,8 @@ import (
 
 // Times of an answer.
 const (
-	questionWait = 3500 * time.Millisecond // for a question that is not asked yet
+	questionWait = 3 * time.Second         // for a question that is not asked yet
+	questionTime = 4500 * time.Millisecond // for the reads of that, however slow
 	verdictWait  = 4 * time.Second
 )
 
@@ -114,9 +115,14 @@ func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target,
 // turn may have been published just now.
 func (g *Gateway) askedQuestion(ctx context.Context, t auth.Target, run, id string) (*api.Question, error) {
 	const first = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
 	end := time.Now().Add(questionWait)
 	for wait := first; ; wait *= 2 {
 		q, err := g.journal(ctx).reader.Question(ctx, subjects.Token(t.App), t.Chat, run, id)
+		if errors.Is(err, context.DeadlineExceeded) && wait > first {
+			return nil, nil //nolint:nilnil // it was not there when it was read before
+		}
 		if err != nil || q != nil && q.State != api.NotAsked {
 			return q, err
 		}
