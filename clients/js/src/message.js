@@ -49,8 +49,8 @@ export async function awaitMessage(nc, subjects, message, fingerprint, options) 
   }, relevant);
 }
 
-/** Reads the records of a message that are stored: the data of their events. */
-async function readMessage(records, fingerprint) {
+/** Reads the records of a message that are stored: the data of their events. What is older than the text is left of an earlier message. */
+export async function readMessage(records, fingerprint) {
   const message = { text: null, output: null, updates: [], handoff: null };
   for await (const record of records) {
     const data = record.event?.data;
@@ -58,7 +58,7 @@ async function readMessage(records, fingerprint) {
       if (fingerprint && record.fingerprint !== fingerprint) {
         throw new ConflictError("the id of the message was used before with other content, and this content changes nothing: use another id, or a run id");
       }
-      message.text = data;
+      Object.assign(message, { text: data, output: null, updates: [], handoff: null });
       message.due = (record.due ?? "").split(",");
       message.turnFingerprint = record.turn_fingerprint ?? "";
     } else if (record.kind === "structured_output") message.output = data;

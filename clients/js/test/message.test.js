@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "@nats-io/transport-node";
+import { readMessage } from "../src/message.js";
 import { Client, ConflictError, NoWorkerError, OneturnError, WaitError } from "../index.js";
 import { startSecuredWorker, startWorker } from "./worker.js";
 
@@ -116,6 +117,19 @@ test("a message that names too little is refused", async () => {
   await assert.rejects(client.awaitMessage({ chat: "c" }), /the message has no id: set it/);
   await assert.rejects(client.awaitMessage({ chat: "c", id: "m", content: "x" }), /the message has no workflow: set it/);
   await assert.rejects(client.publishMessage(talks("m", "user", "x")), (error) => error instanceof OneturnError && /publishUserMessage/.test(error.message));
+});
+
+test("records that are older than the text are left of an earlier message", async () => {
+  const record = (kind, data, more) => ({ kind, event: { data }, ...more });
+  async function* records() {
+    yield record("context_update", { variable: "old" });
+    yield record("structured_output", { payload: "old" });
+    yield record("handoff", { to: "old" });
+    yield record("text", { message_id: "m" }, { due: "handoff", fingerprint: "f" });
+    yield record("context_update", { variable: "new" });
+  }
+  const { text, output, updates, handoff, due } = await readMessage(records(), "f");
+  assert.deepEqual([text, output, updates, handoff, due], [{ message_id: "m" }, null, [{ variable: "new" }], null, ["handoff"]]);
 });
 
 test("names with accents are one name in either spelling", async () => {

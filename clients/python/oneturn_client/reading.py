@@ -53,7 +53,8 @@ class Message(typing.NamedTuple):
 
 
 def read_message(records, fingerprint):
-    """Reads the records of a message: with a fingerprint of the one with this content."""
+    """Reads the records of a message: with a fingerprint of the one with this content. What is older than the text is left of an
+    earlier message with the id."""
     text, output, updates, handoff, due, of_turn = None, None, [], None, (), ""
     for record in records:
         kind, data = record["kind"], (record.get("event") or {}).get("data")
@@ -61,6 +62,7 @@ def read_message(records, fingerprint):
             if fingerprint and record.get("fingerprint") != fingerprint:
                 raise ConflictError("the id of the message was used before with other content, and this content changes nothing: use another id, "
                                     "or a run id")
+            output, updates, handoff = None, [], None
             text, due, of_turn = data, tuple(record.get("due", "").split(",")), record.get("turn_fingerprint", "")
         elif kind == "structured_output":
             output = data

@@ -2,7 +2,7 @@
 
 import unittest
 
-from oneturn_client import Client, ConflictError, NoWorkerError, OneturnError, UnfinishedError, connect
+from oneturn_client import Client, ConflictError, NoWorkerError, OneturnError, UnfinishedError, connect, reading
 
 from .test_client import LIBRARIES
 from .worker import Worker
@@ -135,6 +135,16 @@ class MessageTest:
     def test_names_with_accents_are_one_name_in_either_spelling(self):
         text = self.published(self.message("m1", "Rene\u0301", "x", workflow="Cafe\u0301"))["text"]
         self.assertEqual((text["workflow_name"], text["agent"]), ("Caf\u00e9", "Ren\u00e9"))
+
+
+class ReadingTest(unittest.TestCase):
+    def test_records_that_are_older_than_the_text_are_left_of_an_earlier_message(self):
+        def record(kind, data, **more):
+            return {"kind": kind, "event": {"data": data}, **more}
+        old = [record("context_update", {"variable": "old"}), record("structured_output", {"payload": "old"}), record("handoff", {"to": "old"})]
+        text = record("text", {"message_id": "m"}, due="handoff", fingerprint="f")
+        found = reading.read_message([*old, text, record("context_update", {"variable": "new"})], "f")
+        self.assertEqual((found.text, found.output, found.updates, found.handoff), ({"message_id": "m"}, None, [{"variable": "new"}], None))
 
 
 class SocketMessageTest(MessageTest, unittest.TestCase):
