@@ -69,6 +69,13 @@ func (c *Client) doMessage(ctx context.Context, e *events.AgentMessage, depth in
 	if _, err := c.publishMessage(ctx, e, depth); err != nil {
 		return nil, err
 	}
+	body, err := events.EncodeMessage(e, time.Now())
+	if err == nil {
+		e, err = events.DecodeMessage(body) // as workers read it: they find a user in the context variables, too
+	}
+	if err != nil {
+		return nil, fmt.Errorf("await a message: %w", err)
+	}
 	sum, err := e.Fingerprint()
 	if err != nil {
 		return nil, fmt.Errorf("await message %.80q: %w", e.ID, err)

@@ -106,6 +106,17 @@ func TestMessageOfAnIDThatIsUsedWithOtherContentIsAConflict(t *testing.T) {
 	require.ErrorIs(t, err, oneturn.ErrMessageConflict, "of a user, and not of the agent")
 }
 
+func TestUserInTheContextVariablesOfAMessageIsPartOfIt(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	talking(t, s)
+	m := written("m1", "Plain", "Speaker", "Hello.")
+	m.ContextVariables = map[string]any{"user_id": "ada"}
+	got, err := client(t, s).DoMessage(t.Context(), m)
+	require.NoError(t, err)
+	require.Equal(t, "ada", got.Text.UserID)
+}
+
 func TestQuestionsOfTheTurnOfAMessageAreReportedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	s := server(t)
