@@ -126,6 +126,8 @@ func publishMessage(cmd *cobra.Command, cfg *config.Publisher, m *oneturn.Messag
 	switch {
 	case errors.Is(err, oneturn.ErrMessageConflict):
 		o.Status, o.Error = statusConflict, oneturn.ErrMessageConflict.Error()
+	case errors.Is(err, oneturn.ErrConflict):
+		o.Status, o.Error = statusConflict, "the key of its turn was used before with other data, so the text is stored and the turn does not run: set another --turn or --id"
 	case err != nil && ctx.Err() == nil:
 		return denied.Because(ctx, err)
 	case err != nil:
@@ -135,6 +137,9 @@ func publishMessage(cmd *cobra.Command, cfg *config.Publisher, m *oneturn.Messag
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "message: %s\n", o.Error)
+	}
+	if h := o.Handoff; h != nil && h.Code != "" {
+		fmt.Fprintf(stderr, "message: the next speaker is undecided (%s): %s\n", h.Code, h.Why)
 	}
 	if err := cli.WriteJSON(cmd.OutOrStdout(), o, ""); err != nil {
 		return err
@@ -177,7 +182,7 @@ type messageOutcome struct {
 	RunID   string         `json:"run_id,omitempty"`
 	AppID   string         `json:"app_id"`
 	Agent   string         `json:"agent"`
-	Status  string         `json:"status"` // ok, error; pending if the wait ended first; conflict if the id has other content
+	Status  string         `json:"status"` // ok, error; pending if the wait ended first; conflict if the id, or the key of its turn, was used before for something else
 	Success bool           `json:"success"`
 	Content any            `json:"content"` // as it is displayed
 	Hidden  bool           `json:"ui_hidden"`
