@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
 )
 
 // client does with events what a client of AG-UI does: it keeps messages and a state. Each event passes the verifier.
@@ -48,12 +49,16 @@ func (c *client) take(all ...agui.Event) {
 			m := &c.messages[c.at(e.MessageID)]
 			m.Content = agui.Text(m.Content.Text + e.Delta)
 		case *agui.ToolCallStart:
-			c.messages = append(c.messages, agui.AssistantMessage(e.ToolCallID, "", agui.Call(e.ToolCallID, e.ToolCallName, "")))
+			call := agui.Call(e.ToolCallID, e.ToolCallName, "")
+			call.Metadata = metadataOf(e.Metadata)
+			c.messages = append(c.messages, agui.AssistantMessage(e.ToolCallID, "", call))
 		case *agui.ToolCallArgs:
 			c.messages[c.at(e.ToolCallID)].ToolCalls[0].Function.Arguments += e.Delta
 		case *agui.ToolCallResult:
 			at := c.at(e.ToolCallID) + 1
-			c.messages = slices.Insert(c.messages, at, agui.ToolMessage(e.MessageID, e.ToolCallID, e.Content.String()))
+			result := agui.ToolMessage(e.MessageID, e.ToolCallID, e.Content.String())
+			result.Metadata = metadataOf(e.Metadata)
+			c.messages = slices.Insert(c.messages, at, result)
 		case *agui.ActivitySnapshot:
 			c.acts[e.MessageID] = tree(c.t, e.Content)
 		case *agui.ActivityDelta:
@@ -119,4 +124,12 @@ func patched(t *testing.T, doc any, op agui.PatchOp) any {
 		object[last] = tree(t, op.Value)
 	}
 	return doc
+}
+
+// metadataOf is the metadata of an event, in the form of a message.
+func metadataOf(m map[string]any) json.RawMessage {
+	if m == nil {
+		return nil
+	}
+	return events.JSONOf(m)
 }

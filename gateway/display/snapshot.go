@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
 )
 
 // Snapshot returns all that the client displays: the messages, also pending ones that are not in the journal yet, and the
@@ -52,6 +53,7 @@ func (v *View) messagesOf(e *entry) []agui.Message {
 		return []agui.Message{c.prompt()}
 	}
 	tool := agui.Call(c.id, c.name, c.args)
+	tool.Metadata = events.JSONOf(map[string]any{"_ui": c.ui})
 	out := []agui.Message{agui.AssistantMessage(c.id, "", tool)}
 	if own, ok := v.Answers[c.id]; ok && c.question != nil {
 		return append(out, own)
@@ -59,7 +61,11 @@ func (v *View) messagesOf(e *entry) []agui.Message {
 	if c.result == "" {
 		return out
 	}
-	return append(out, agui.ToolMessage(agui.ResultID(c.id), c.id, c.result))
+	result := agui.ToolMessage(agui.ResultID(c.id), c.id, c.result)
+	if c.failed {
+		result.Metadata = json.RawMessage(`{"success":false}`)
+	}
+	return append(out, result)
 }
 
 // asText is the message as a client displays it.
