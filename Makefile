@@ -103,6 +103,12 @@ clients: build ## test the JavaScript and Python clients against real workers (w
 		cd clients/js && npm ci --loglevel=error && npm run types && npm test; \
 	fi
 
+# The lock file pins what is installed; install scripts do not run.
+.PHONY: gateway-test
+gateway-test: build ## test the gateway with AG-UI's clients in Node, and with a page in Chromium (needs node, npm and chromium; 2 min)
+	cd internal/test/frontend && npm ci --ignore-scripts --loglevel=error
+	go test -count=1 -tags=frontend -timeout=4m ./internal/test/frontend
+
 # Without the measuring program, which would measure the detector, and the documents, whose commands
 # run in processes that it does not see. RACESKIP omits more. `make test` vets what it compiles.
 RACESKIP ?= bench|docs

@@ -37,7 +37,7 @@ func (m match) String() string {
 // notSearched are paths whose words are not ours to choose, are history, or are the word list itself.
 var notSearched = []string{
 	"CHANGELOG.md", "LICENSE", "docs/notes/", "docs/words_", "testdata/mozaiks/", "internal/test/programcases/testdata/", ".ci/lint/", ".ci/mcp-everything/", "clients/js/node_modules/",
-	"clients/js/package-lock.json", ".git", "bin/",
+	"clients/js/package-lock.json", "internal/test/frontend/node_modules/", "internal/test/frontend/package-lock.json", "examples/12-frontend/page/agui.", ".git", "bin/",
 }
 
 // searchTree returns all matches, in the order of the files.

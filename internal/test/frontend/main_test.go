@@ -1,0 +1,11 @@
+//go:build frontend
+
+package frontend_test
+
+import (
+	"testing"
+
+	"github.com/oneturn/oneturn/oneturntest"
+)
+
+func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
