@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
@@ -58,7 +59,9 @@ type Feeds struct {
 	js     jetstream.JetStream
 	space  subjects.Space
 	reader *query.Reader
-	o      Options
+	// journal is read by sequence.
+	journal *kvstore.Store
+	o       Options
 
 	created time.Time // of the journal
 	reads   *places
@@ -82,7 +85,7 @@ func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *quer
 		return nil, fmt.Errorf("feed: %w", err)
 	}
 	f := &Feeds{
-		nc: nc, js: js, space: space, reader: reader, o: o.withDefaults(),
+		nc: nc, js: js, space: space, reader: reader, journal: kvstore.Read(nc, space), o: o.withDefaults(),
 		chats: map[chat]map[*Follower]struct{}{},
 	}
 	f.reads = newPlaces(f.o.Reads)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
@@ -17,8 +18,12 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// The tail is an ephemeral consumer without acknowledgements at the end of the journal. Its deliveries are numbered: where a number
-// is missing, where the connection or the consumer was lost, another consumer continues after the last record that was routed.
+// The tail is an ephemeral consumer without acknowledgements that begins at the end of the journal. Its deliveries are numbered: where
+// a number is missing, where the connection or the consumer was lost, another consumer takes its place.
+//
+// A consumer that begins earlier has the server count what it has to deliver: it goes through the names of all records, and nothing
+// is stored meanwhile, for a quarter of a second with 400,000 of them. So each one begins at the end, and the records between the last
+// one that was routed and its beginning are read one by one. Only where they are many does it begin earlier.
 
 const (
 	tailRecords   = 512              // requested together
@@ -27,6 +32,8 @@ const (
 	tailExpiry    = 10 * time.Second // of a request
 	tailIdle      = 30 * time.Second // after which the server removes a consumer whose client is gone
 	tailPause     = 100 * time.Millisecond
+	tailMissed    = 10_000 // records that are read one by one at most
+	missedAtOnce  = 64     // of those
 )
 
 var (
@@ -71,17 +78,19 @@ func (f *Feeds) consume(ctx context.Context) error {
 	defer cancel(nil)
 	status := f.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	defer f.nc.RemoveStatusListener(status)
-	consumer, err := f.js.CreateConsumer(ctx, f.space.TurnsStream(), jetstream.ConsumerConfig{
-		FilterSubject: f.space.JournalSubject(subjects.PublicRecords()),
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.at() + 1,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: tailIdle,
-	})
+	last, err := f.same(ctx)
+	if err != nil {
+		return err
+	}
+	consumer, err := f.js.CreateConsumer(ctx, f.space.TurnsStream(), f.tailConsumer(last))
 	if err != nil {
 		return fmt.Errorf("create the consumer: %w", err)
 	}
-	name := consumer.CachedInfo().Name
-	defer f.remove(name)
-	if err := f.same(ctx); err != nil { // else it could deliver records of a new journal
+	defer f.remove(consumer.CachedInfo().Name)
+	if _, err := f.same(ctx); err != nil { // else it could deliver records of a new journal
+		return err
+	}
+	if err := f.readMissed(ctx, consumer.CachedInfo().Delivered.Stream); err != nil {
 		return err
 	}
 	messages, err := consumer.Messages(
@@ -122,6 +131,50 @@ func (f *Feeds) consume(ctx context.Context) error {
 	}
 }
 
+// tailConsumer returns the settings of a consumer for a journal with a last sequence.
+func (f *Feeds) tailConsumer(last uint64) jetstream.ConsumerConfig {
+	cfg := jetstream.ConsumerConfig{
+		FilterSubject: f.space.JournalSubject(subjects.PublicRecords()), DeliverPolicy: jetstream.DeliverNewPolicy,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: tailIdle,
+	}
+	if at := f.at(); last > at+tailMissed {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at+1
+	}
+	return cfg
+}
+
+// readMissed routes the records up to a sequence, after which a consumer begins.
+func (f *Feeds) readMissed(ctx context.Context, upTo uint64) error {
+	for from := f.at() + 1; from <= upTo; from += missedAtOnce {
+		var found [missedAtOnce]*idempotency.Record
+		var reads errgroup.Group
+		for n := range min(missedAtOnce, upTo-from+1) {
+			reads.Go(func() error {
+				r, err := f.journal.At(ctx, from+n)
+				switch {
+				case err == nil:
+					found[n] = &r
+				case errors.Is(err, idempotency.ErrNotFound): // it was replaced
+					err = nil
+				}
+				return err
+			})
+		}
+		if err := reads.Wait(); err != nil {
+			return fmt.Errorf("read the records before the consumer: %w", err)
+		}
+		for _, r := range found {
+			if r == nil {
+				continue
+			}
+			if name, ok := subjects.ParseKey(r.Key); ok && !name.Private {
+				f.route(name, r.Seq, func() *idempotency.Record { return r })
+			}
+		}
+	}
+	return nil
+}
+
 // routeMessage routes a record that the consumer has delivered.
 func (f *Feeds) routeMessage(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	key, _ := f.space.JournalKeyOf(m.Subject())
@@ -146,20 +199,21 @@ func (f *Feeds) remove(consumer string) {
 	_ = f.js.DeleteConsumer(ctx, f.space.TurnsStream(), consumer)
 }
 
-// same returns an error if the journal is not the one that the feed began with, or lacks records that it has delivered.
-func (f *Feeds) same(ctx context.Context) error {
+// same returns the last sequence of the journal, and an error if the journal is not the one that the feed began with, or lacks records
+// that it has delivered.
+func (f *Feeds) same(ctx context.Context) (last uint64, err error) {
 	at := f.at()
 	info, err := jsapi.Info(ctx, f.nc, f.space.TurnsStream(), "", 0)
 	switch {
 	case err != nil:
-		return fmt.Errorf("check the journal: %w", err)
+		return 0, fmt.Errorf("check the journal: %w", err)
 	case !info.Created.Equal(f.created):
 		f.end(ErrJournalReplaced)
-		return ErrJournalReplaced
+		return 0, ErrJournalReplaced
 	case info.State.LastSeq < at:
-		return errBehind
+		return 0, errBehind
 	}
-	return nil
+	return info.State.LastSeq, nil
 }
 
 // watch checks that the journal is the same, until the feed ends. One check that does not find it, or finds it shorter, proves nothing
@@ -168,7 +222,7 @@ func (f *Feeds) watch() {
 	journal := presence.New("journal", ErrJournalReplaced)
 	behind := presence.New("journal", ErrJournalReplaced)
 	for pause.For(f.life, f.o.CheckEvery) == nil {
-		switch err := f.same(f.life); {
+		switch _, err := f.same(f.life); {
 		case err == nil:
 			_, _ = journal.Found(time.Time{}, ""), behind.Found(time.Time{}, "")
 		case errors.Is(err, errBehind) && behind.Missing("") != nil:
