@@ -20,6 +20,7 @@ import (
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -38,6 +39,9 @@ const (
 	loadedFor = 5 * time.Second
 	// mostLoaded bounds the chats that are remembered as loaded.
 	mostLoaded = 10_000
+	// quickRead is how long a read takes for which nothing is loaded; longestSpace bounds the pause after another one.
+	quickRead    = 10 * time.Millisecond
+	longestSpace = 200 * time.Millisecond
 	// copyGap is how many records a copy may lack before the journal is read instead.
 	copyGap = 10_000
 )
@@ -125,7 +129,16 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 // readNames adds the records with some names to a page, which ends where the reply does, and reports whether there are more.
 func (r *Reader) readNames(ctx context.Context, filter string, from source, names []string, after uint64, limit int, page *HistoryPage) (more bool, err error) {
 	get := jsapi.Last{Filters: names, From: after + 1, Most: limit, Bytes: historyBytes}
-	reply, err := jsapi.LastMessages(ctx, r.nc, from.stream, get) // by names: it searches for nothing
+	var reply *jsapi.LastPage
+	read := func() (err error) {
+		reply, err = jsapi.LastMessages(ctx, r.nc, from.stream, get) // by names: it searches for nothing
+		return err
+	}
+	if from.mirror {
+		err = read()
+	} else {
+		err = r.spaced(ctx, read)
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsapi.ErrNoDirect) {
 		r.copies.failed(from)
 	}
@@ -201,11 +214,18 @@ func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint6
 	if r.loaded.Has(filter, time.Now()) {
 		return r.loadBetween(ctx, after+1, min(upTo, after+loadAgain*loadStep))
 	}
-	last, err := r.last(ctx, app, filter)
+	var first, last idempotency.Record
+	err := r.spaced(ctx, func() (err error) {
+		last, err = r.last(ctx, app, filter)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	first, err := r.next(ctx, app, filter, 0) // only where the journal begins does the server know where a filter does
+	err = r.spaced(ctx, func() (err error) { // only where the journal begins does the server know where a filter does
+		first, err = r.next(ctx, app, filter, 0)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -218,6 +238,23 @@ func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint6
 	}
 	r.loaded.Add(filter, time.Now())
 	return nil
+}
+
+// spaced reads under the lock of the journal, one read after the other. After one for which the server had to load a block it leaves the
+// lock to writers for longer than that took: between two reads they get it for a single record.
+func (r *Reader) spaced(ctx context.Context, read func() error) error {
+	select {
+	case r.reading <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-r.reading }()
+	begun := time.Now()
+	err := read()
+	if took := time.Since(begun); err == nil && took > quickRead {
+		err = pause.For(ctx, min(2*took, longestSpace))
+	}
+	return err
 }
 
 // loadBetween reads records at some distance, by their sequences: that needs no lock of the journal.
