@@ -45,14 +45,14 @@ const (
 
 // own returns the place of the message among the decisions of the chat, -1 if that is not kept: all that are kept are later.
 func (h *history) own() int {
-	return slices.IndexFunc(h.state.Decided, func(d variables.Decided) bool { return d.Message == h.message.token && d.Seq == h.message.Seq })
+	return slices.IndexFunc(h.state.Decided, func(d variables.Decision) bool { return d.Message == h.message.token && d.Seq == h.message.Seq })
 }
 
 // when returns when a record has set a variable to the value that it has.
 func (h *history) when(ctx context.Context, name string, record uint64) when {
 	own, handoff := h.own(), h.message.Handoff
 	for _, d := range h.state.Decided[own+1:] { // a change of a later one may keep the number of a newer record
-		if !slices.Contains(d.Changed, name) {
+		if !slices.Contains(d.Changed(), name) {
 			continue
 		}
 		if h.message.turn == "" || handoff == nil || d.Seq > handoff.Seq {
@@ -63,7 +63,7 @@ func (h *history) when(ctx context.Context, name string, record uint64) when {
 	switch {
 	case handoff != nil && record > handoff.Seq:
 		return whenAfter
-	case slices.ContainsFunc(h.state.Decided[:own+1], func(d variables.Decided) bool { return d.Seq == record }):
+	case slices.ContainsFunc(h.state.Decided[:own+1], func(d variables.Decision) bool { return d.Seq == record }):
 		return whenBefore
 	}
 	r, err := h.journal.At(ctx, record)

@@ -65,7 +65,7 @@ func decidedIn(state *variables.State) []api.DecidedMessage {
 	newest := state.Decided[max(0, len(state.Decided)-decidedMessages):]
 	list := make([]api.DecidedMessage, 0, len(newest))
 	for _, d := range newest {
-		m := api.DecidedMessage{Sequence: d.Seq, OutOfOrder: d.OutOfOrder, Refused: d.Refused, Changed: d.Changed, Handoff: d.Handoff}
+		m := api.DecidedMessage{Sequence: d.Seq, OutOfOrder: d.OutOfOrder, Refused: d.Refused, Changed: d.Changed(), Handoff: d.Handoff}
 		if run, id, ok := subjects.ParseMessageToken(d.Message); ok {
 			m.ID, m.Run = id, run
 		}

@@ -6,5 +6,6 @@
 // stored values are the snapshot of the producer and the start values of the declared variables ([Layers]). [Digest] identifies
 // the values of a producer's snapshot, so that a later read detects whether the producer has changed a variable since a tool
 // did (snapshot.go). Variables whose value a tool reads are stored once, as if they had been there from the start
-// (read_by_tools.go). [State] is the document as people read it (state.go); tests read what a document holds (contents.go).
+// (read_by_tools.go). [State] is the document as people read it (state.go). It has the
+// decisions of the [Contents] (contents.go), which tests compare with the journal.
 package variables

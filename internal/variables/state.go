@@ -2,7 +2,6 @@ package variables
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/oneturn/oneturn/subjects"
@@ -19,17 +18,7 @@ type State struct {
 	Speaker  string            // the agent that spoke last, "" if none did
 	Run      string            // run id of the last message with a turn_sequence
 	Sequence int64             // its turn_sequence, 0 if there was none
-	Decided  []Decided         // of the newest messages, 128 at most, the newest last
-}
-
-// Decided is what was decided for a message.
-type Decided struct {
-	Message    string          // its token, see [subjects.MessageToken]
-	Seq        uint64          // of its text in the journal
-	OutOfOrder bool            // a later message of its run was applied before, so it changed nothing
-	Refused    string          // why it has set nothing, although a trigger matched: "" if it was not refused
-	Changed    []string        // the variables that it has set
-	Handoff    json.RawMessage // nil if it is not decided yet, or none is due
+	Decided  []Decision        // of the newest messages, 128 at most, the newest last
 }
 
 // State returns what is stored for a chat, over the start values of its workflow. App is the token of the tenant, chat an id. Changes of
@@ -65,24 +54,13 @@ func (v *Variables) StateOver(ctx context.Context, app, chat string, below Layer
 		}
 	}
 	slices.Sort(s.Removed)
-	m := doc.messages()
-	s.Speaker, s.Run, s.Sequence = m.Speaker, m.Run, m.Sequence
-	for i := range m.Applied {
-		s.Decided = append(s.Decided, m.Applied[i].decided())
-	}
+	contents, m := doc.contents(), doc.messages()
+	s.Speaker, s.Run, s.Sequence, s.Decided = contents.Speaker, m.Run, m.Sequence, contents.Decisions
 	return s, nil
 }
 
-func (a *applied) decided() Decided {
-	d := Decided{Message: a.Message, Seq: a.Seq, OutOfOrder: a.OutOfOrder, Refused: a.Refused, Handoff: a.Handoff}
-	for _, c := range a.Updates {
-		d.Changed = append(d.Changed, c.Variable)
-	}
-	return d
-}
-
 // Of returns what was decided for the message with a token whose text has a sequence, nil if that is not kept (any more).
-func (s *State) Of(token string, seq uint64) *Decided {
+func (s *State) Of(token string, seq uint64) *Decision {
 	for i := range s.Decided {
 		if d := &s.Decided[i]; d.Message == token && d.Seq == seq {
 			return d
