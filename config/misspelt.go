@@ -16,7 +16,7 @@ const prefix = "ONETURN_"
 //
 //nolint:gochecknoglobals // a read-only list
 var otherVariables = []string{
-	"AGENT", "APP", "CHAT", "COUNT", "DEEP", "FINISH_REASON", "ID", "JSONL", "LIVE", "NO_MSG_ID", "REASON", "REPEAT", "RUN", "SEQUENCE", "STRICT", "TOOL_CALL_ID", "TRACE", "TURN", "USER", "VERBOSE", "WORKFLOW",
+	"AGENT", "APP", "CHAT", "COUNT", "DEEP", "FINISH_REASON", "ID", "JSONL", "LIVE", "NO_MSG_ID", "REASON", "REPEAT", "RUN", "SEQUENCE", "SNAPSHOT", "STRICT", "TOOL_CALL_ID", "TRACE", "TURN", "USER", "VERBOSE", "WORKFLOW",
 	"FAILPOINTS", "FAILPOINT_LOG", "MUTANT", "TEST_PRIVATE", "DEMO_TEST_ROLE",
 }
 
