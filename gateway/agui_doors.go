@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/agui"
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/catalog"
 )
@@ -69,35 +67,17 @@ func (g *Gateway) envelope(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := events.Decode(raw); err != nil { // strict: duplicate keys, depth, number of values
-		return refusalOfBody(err)
-	}
-	var in struct {
-		Method string `json:"method"`
-		Params struct {
-			AgentID  string `json:"agentId"`  //nolint:tagliatelle // the name in CopilotKit's protocol
-			ThreadID string `json:"threadId"` //nolint:tagliatelle // likewise
-		} `json:"params"`
-		Body json.RawMessage `json:"body"`
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return refuse(http.StatusBadRequest, codeBadJSON, `the body is not an envelope: send {"method":"agent/run","params":{"agentId":"…"},"body":{…}}`)
+	in, err := agui.ReadRuntimeRequest(bytes.NewReader(raw), agui.InputLimits{Bytes: g.o.Limits.Body})
+	if err != nil {
+		return refusalOfInput(err)
 	}
 	switch in.Method {
-	case "info":
+	case agui.MethodInfo:
 		return g.info(c)
-	case "agent/run", "agent/connect":
-		if in.Params.AgentID == "" {
-			return noSuchField("params.agentId")
-		}
-		return g.startRun(c, in.Params.AgentID, in.Body, in.Method == "agent/connect")
-	case "agent/stop":
-		if in.Params.AgentID == "" || in.Params.ThreadID == "" {
-			return noSuchField("params.agentId or params.threadId")
-		}
-		return g.stop(c, in.Params.AgentID, in.Params.ThreadID, in.Body)
-	case "":
-		return noSuchField("method")
+	case agui.MethodRun, agui.MethodConnect:
+		return g.startRun(c, in.AgentID, in.Body, in.Method == agui.MethodConnect)
+	case agui.MethodStop:
+		return g.stop(c, in.AgentID, in.ThreadID, in.Body)
 	}
 	return refuse(http.StatusBadRequest, "unknown_method", fmt.Sprintf("unknown method %.40q: use info, agent/run, agent/connect or agent/stop", in.Method))
 }

@@ -177,6 +177,7 @@ func (r *run) prelude() error {
 		id = strconv.FormatUint(r.chat.Sequence(), 10)
 	}
 	r.chat.Forget()
+	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
 	return r.out.SendWithID(id, first...)
 }
 

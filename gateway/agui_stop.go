@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/gateway/display"
@@ -90,19 +92,16 @@ func (g *Gateway) serveStops() (*nats.Subscription, error) {
 
 // stop is the stop door: of the run that the body names, or of what runs in the chat.
 func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
-	var in struct {
-		RunID string `json:"runId"` //nolint:tagliatelle // the name in AG-UI
-	}
-	if len(body) > 0 && json.Unmarshal(body, &in) != nil {
-		return refuse(http.StatusBadRequest, codeBadJSON, `the body is not an object: send {"runId":"…"} or nothing`)
+	runID, err := agui.ReadStop(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
+	if err != nil {
+		return refusalOfInput(err)
 	}
 	if err := g.aguiTarget(c, workflow, chat); err != nil {
 		return err
 	}
 	var stopped bool
-	var err error
-	if in.RunID != "" {
-		stopped, err = g.stopRun(c.r.Context(), c.target, in.RunID)
+	if runID != "" {
+		stopped, err = g.stopRun(c.r.Context(), c.target, runID)
 	} else {
 		stopped, err = g.stopChat(c.r.Context(), c.id, c.target)
 	}
