@@ -23,7 +23,6 @@ type Verifier struct {
 	open  map[entity]*pending // what has to be closed before the run ends; nil but for calls
 	chunk Event               // the first one of what the last chunk was part of; nil if there is none
 	held  int                 // bytes in open
-	calls []string            // that were started in this run
 	limit int                 // of seen
 }
 

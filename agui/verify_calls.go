@@ -37,7 +37,6 @@ func (v *Verifier) callStart(e *ToolCallStart) error {
 	}
 	v.open[call] = &pending{}
 	v.seen[v.hash(aCall, e.ToolCallID)] = by
-	v.calls = append(v.calls, e.ToolCallID)
 	if known {
 		return nil
 	}
