@@ -18,9 +18,11 @@ func (r *Reader) addTurn(ctx context.Context, page *api.Page, message subjects.K
 		if record.Kind != events.RecordText {
 			continue
 		}
-		if text, err := events.ReadText(record.Event); err == nil {
-			record.TurnFingerprint = text.TurnFingerprint()
+		text, err := events.ReadText(record.Event)
+		if err != nil {
+			continue
 		}
+		record.TurnFingerprint = text.TurnFingerprint()
 		if record.Due != idempotency.DueTurn { // before a handoff nothing is noted: the handoff shows that the turn is over
 			continue
 		}
@@ -29,8 +31,19 @@ func (r *Reader) addTurn(ctx context.Context, page *api.Page, message subjects.K
 		case errors.Is(err, idempotency.ErrNotFound):
 		case err != nil:
 			return err
-		case !note.Former(record.Sequence) && note.Meta.Outcome == idempotency.NoTurn:
-			record.Due = idempotency.DueNothing
+		case note.Former(record.Sequence) || note.Meta.Outcome != idempotency.NoTurn:
+		default: // it has records all the same if an event of the producer has claimed it
+			turn := subjects.TurnKey("", text.ChatID, text.RunID, text.Turn)
+			turn.App = message.App
+			claims, err := r.store.LastOf(ctx, []string{
+				turn.Public(events.RecordCall), turn.Reuse(text.RunID, text.Turn, record.TurnFingerprint).Public(events.RecordCall),
+			})
+			if err != nil {
+				return err
+			}
+			if claims[0] == nil && claims[1] == nil {
+				record.Due = idempotency.DueNothing
+			}
 		}
 	}
 	return nil

@@ -70,6 +70,25 @@ func TestTextOfAMessageNamesTheDataOfItsTurn(t *testing.T) {
 	}
 }
 
+func TestTurnIsDueThoughAnEventOfTheProducerHasClaimedIt(t *testing.T) {
+	t.Parallel()
+	s, c := architect(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := c.Do(ctx, &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: "acme", Chat: "c", Turn: "m1"}, Workflow: "Plans", Agent: "Architect", Model: "Plan", Data: map[string]any{"title": "Shop"},
+	})
+	require.NoError(t, err)
+	m := &oneturn.Message{MessageID: oneturn.MessageID{App: "acme", Chat: "c", Message: "m1"}, Workflow: "Plans", Agent: "Architect", Content: `{"title": "Shop"}`}
+	_, err = c.PublishMessage(ctx, m)
+	require.NoError(t, err)
+	requireDrained(t, s)
+	require.Equal(t, "turn", textOf(t, s, "m1").Due)
+	outcome, err := c.AwaitMessage(ctx, m.MessageID)
+	require.NoError(t, err)
+	require.Equal(t, true, outcome.Response.Payload)
+}
+
 func TestNoTurnIsDueOnceItIsKnownThatItNeverHasRecords(t *testing.T) {
 	t.Parallel()
 	s, c := architect(t)
