@@ -1,0 +1,146 @@
+// A page that shows a chat of a workflow, and the orchestrator of that workflow: it answers each message of a user with a
+// turn of the agent that asks for approval. The page speaks to the gateway, the orchestrator to NATS.
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn"
+)
+
+const workflow = "Studio" // of examples/02-approval
+
+//go:embed page
+var page embed.FS
+
+// settings are what the flags set.
+type settings struct{ listen, nats, gateway string }
+
+// message is the event chat.user_message, as far as it is used.
+type message struct {
+	Type string `json:"type"`
+	Data struct {
+		MessageID string `json:"message_id"`
+		App       string `json:"app_id"`
+		Chat      string `json:"chat_id"`
+		User      string `json:"user_id"`
+		Workflow  string `json:"workflow_name"`
+		Content   any    `json:"content"`
+	} `json:"data"`
+}
+
+// orchestrate publishes a turn for each message of a user. A real orchestrator would ask a model what to do. Live copies of
+// events can be lost: docs/wire-contract.md shows how to read those as well.
+func orchestrate(ctx context.Context, nc *nats.Conn, logs io.Writer) error {
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = nc.QueueSubscribe("oneturn.events.*.*.*.*.text", "studio", func(m *nats.Msg) {
+		var e message
+		if json.Unmarshal(m.Data, &e) != nil || e.Type != "chat.user_message" || e.Data.Workflow != workflow {
+			return
+		}
+		if _, err := client.Publish(ctx, turnFor(&e)); err != nil {
+			fmt.Fprintf(logs, "message %s of chat %s has no turn: %v\n", e.Data.MessageID, e.Data.Chat, err)
+		}
+	})
+	if err = errors.Join(err, nc.Flush()); err != nil {
+		return fmt.Errorf("subscribe to messages: %w", err)
+	}
+	return nil
+}
+
+// turnFor is the turn for a message. Its key depends on the message alone, so several orchestrators publish it once; it is not
+// the id of the message, since the call of the turn has the key as its id.
+func turnFor(e *message) *oneturn.Turn {
+	text := fmt.Sprint(e.Data.Content)
+	title, _, _ := strings.Cut(text, "\n")
+	if short := []rune(title); len(short) > 60 {
+		title = string(short[:60]) + "…"
+	}
+	return &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: e.Data.App, Chat: e.Data.Chat, Turn: "post-" + e.Data.MessageID}, Workflow: workflow, UserID: e.Data.User,
+		Agent: "ApprovalAgent", Model: "Post", Data: map[string]any{"title": title, "body": text, "agent_message": "May I publish this?"},
+		ContextVariables: map[string]any{"chat_id": e.Data.Chat, "workflow_name": workflow},
+	}
+}
+
+// pages serves the page. Its policy allows its own scripts and styles, and requests to the gateway, and nothing else.
+func pages(gateway string) (http.Handler, error) {
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		return nil, fmt.Errorf("read the page: %w", err)
+	}
+	sockets := "ws" + strings.TrimPrefix(gateway, "http")
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /settings.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"gateway": gateway, "workflow": workflow, "app": "default"}) // the reader may be gone
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' "+gateway+" "+sockets+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		mux.ServeHTTP(w, r)
+	}), nil
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, s settings, out io.Writer) error {
+	nc, err := nats.Connect(s.nats, nats.Name("studio"), nats.MaxReconnects(-1))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", s.nats, err)
+	}
+	defer nc.Close()
+	if err := orchestrate(ctx, nc, out); err != nil {
+		return err
+	}
+	handler, err := pages(strings.TrimSuffix(s.gateway, "/"))
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.listen, err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	fmt.Fprintf(out, "the page is ready: http://%s\n", s.listen)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	return nil
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.listen, "listen", "127.0.0.1:3000", "address of the page")
+	flag.StringVar(&s.nats, "nats", nats.DefaultURL, "NATS server")
+	flag.StringVar(&s.gateway, "gateway", "http://127.0.0.1:8090", "address of the gateway, for browsers")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, s, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

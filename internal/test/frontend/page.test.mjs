@@ -1,0 +1,107 @@
+// The page of examples/12-frontend in Chromium, while what it depends on is killed and started again.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { chromium } from 'playwright-core'
+
+const limit = 30_000
+const stage = async (what) => {
+  const response = await fetch(`${process.env.ONETURN_STAGE}/${what}`, { method: 'POST' })
+  assert.equal(response.status, 200, await response.text())
+}
+
+let browser
+before(async () => { browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] }) })
+after(() => browser?.close())
+
+// open opens a tab, which must log no error but those of a connection.
+const open = async (context, url = process.env.ONETURN_PAGE) => {
+  const tab = await context.newPage()
+  tab.setDefaultTimeout(limit)
+  tab.faults = []
+  tab.on('pageerror', (error) => tab.faults.push(String(error)))
+  tab.on('dialog', (dialog) => { tab.faults.push(`a dialog: ${dialog.message()}`); dialog.dismiss() })
+  await tab.goto(url)
+  await tab.locator('#status', { hasText: /^connected$/ }).waitFor()
+  return tab
+}
+const write = async (tab, text) => {
+  await tab.locator('#text').fill(text)
+  await tab.locator('#send').click()
+}
+const question = (tab) => tab.locator('.question')
+const result = (tab, text) => tab.locator('.result', { hasText: text }).first().waitFor()
+
+test('a question is shown, survives a reload and the death of its worker, and is answered', { timeout: 90_000 }, async () => {
+  const context = await browser.newContext({ viewport: { width: 900, height: 820 } })
+  const tab = await open(context)
+  await write(tab, 'Spring sale\nEverything must go. Lamps are half the price until Sunday.')
+  await question(tab).waitFor()
+  assert.match(await question(tab).innerText(), /PostApproval[\s\S]*Lamps are half the price/)
+  if (process.env.ONETURN_PICTURE) await tab.screenshot({ path: process.env.ONETURN_PICTURE })
+
+  await tab.reload()
+  await question(tab).waitFor()
+  const second = await open(context, tab.url())
+  await question(second).waitFor()
+  assert.equal(await second.locator('#messages').innerText(), await tab.locator('#messages').innerText())
+
+  await stage('kill/worker')
+  await question(tab).getByText('Approve').click()
+  await stage('start/worker')
+  await result(tab, 'Spring sale is published.')
+  await result(second, 'Spring sale is published.')
+  await question(tab).waitFor({ state: 'detached' })
+  await question(second).waitFor({ state: 'detached' })
+  assert.equal(await tab.locator('.user').count(), 1)
+  assert.deepEqual([...tab.faults, ...second.faults], [])
+  await context.close()
+})
+
+test('another gateway takes over, also while the answer is sent', { timeout: 90_000 }, async () => {
+  const context = await browser.newContext()
+  const tab = await open(context)
+  await write(tab, 'Winter sale')
+  await question(tab).waitFor()
+  await stage('kill/gateway')
+  await tab.locator('#status', { hasNotText: /^connected$/ }).waitFor()
+  await question(tab).getByText('Reject').click()
+  await stage('start/gateway')
+  await result(tab, 'Winter sale stays a draft')
+  await tab.locator('#status', { hasText: /^connected$/ }).waitFor()
+  assert.equal(await tab.locator('.user').count(), 1)
+  assert.deepEqual(tab.faults, [])
+  await context.close()
+})
+
+test('a page that was offline sends what was written, once', { timeout: 90_000 }, async () => {
+  const context = await browser.newContext()
+  const tab = await open(context)
+  await context.setOffline(true)
+  await tab.locator('#status', { hasText: 'offline' }).waitFor()
+  await write(tab, 'Autumn sale')
+  await context.setOffline(false)
+  await question(tab).waitFor()
+  const other = await open(await browser.newContext(), tab.url())
+  await question(other).getByText('Approve').click()
+  await result(other, 'Autumn sale is published.')
+  await result(tab, 'Autumn sale is published.')
+  assert.equal(await tab.locator('.user').count(), 1)
+  assert.deepEqual([...tab.faults, ...other.faults], [])
+  await other.context().close()
+  await context.close()
+})
+
+test('what a user or an agent writes is text, never HTML', { timeout: 90_000 }, async () => {
+  const context = await browser.newContext()
+  const tab = await open(context)
+  const hostile = '<script>alert(1)</script><img src=x onerror="alert(2)"> </pre><b>bold</b>'
+  await write(tab, hostile)
+  await question(tab).waitFor()
+  const body = await tab.locator('#messages').innerText()
+  assert.ok(body.split(hostile).length > 1, body)
+  await question(tab).getByText('Approve').click()
+  await result(tab, 'is published.')
+  assert.equal(await tab.locator('#messages :is(script, img, b)').count(), 0)
+  assert.deepEqual(tab.faults, [])
+  await context.close()
+})
