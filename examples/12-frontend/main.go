@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn"
 )
@@ -45,26 +46,38 @@ type message struct {
 	} `json:"data"`
 }
 
-// orchestrate publishes a turn for each message of a user. A real orchestrator would ask a model what to do. Live copies of
-// events can be lost: docs/wire-contract.md shows how to read those as well.
-func orchestrate(ctx context.Context, nc *nats.Conn, logs io.Writer) error {
+// orchestrate publishes a turn for each message of a user until stop is called. A real orchestrator would ask a model what to do. It
+// reads the journal with a consumer that the server remembers, so messages wait while no orchestrator runs.
+func orchestrate(ctx context.Context, nc *nats.Conn, logs io.Writer) (stop func(), err error) {
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = nc.QueueSubscribe("oneturn.events.*.*.*.*.text", "studio", func(m *nats.Msg) {
-		var e message
-		if json.Unmarshal(m.Data, &e) != nil || e.Type != "chat.user_message" || e.Data.Workflow != workflow {
-			return
-		}
-		if _, err := client.Publish(ctx, turnFor(&e)); err != nil {
-			fmt.Fprintf(logs, "message %s of chat %s has no turn: %v\n", e.Data.MessageID, e.Data.Chat, err)
-		}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	consumer, err := js.CreateOrUpdateConsumer(ctx, "KV_ONETURN_TURNS", jetstream.ConsumerConfig{
+		Durable: "studio-orchestrator", FilterSubject: "$KV.ONETURN_TURNS.e.*.*.*.*.text", DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 	})
-	if err = errors.Join(err, nc.Flush()); err != nil {
-		return fmt.Errorf("subscribe to messages: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("follow the messages: start the worker first: %w", err)
 	}
-	return nil
+	consuming, err := consumer.Consume(func(m jetstream.Msg) {
+		var e message
+		if json.Unmarshal(m.Data(), &e) == nil && e.Type == "chat.user_message" && e.Data.Workflow == workflow {
+			if _, err := client.Publish(ctx, turnFor(&e)); err != nil {
+				fmt.Fprintf(logs, "message %s of chat %s has no turn yet: %v\n", e.Data.MessageID, e.Data.Chat, err)
+				_ = m.NakWithDelay(time.Second) // without it, the message comes again after 30 s
+				return
+			}
+		}
+		_ = m.Ack() // without it, the message comes again, and its turn is the same
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow the messages: %w", err)
+	}
+	return consuming.Stop, nil
 }
 
 // turnFor is the turn for a message. Its key depends on the message alone, so several orchestrators publish it once; it is not
@@ -109,9 +122,11 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 		return fmt.Errorf("connect to %s: %w", s.nats, err)
 	}
 	defer nc.Close()
-	if err := orchestrate(ctx, nc, out); err != nil {
+	end, err := orchestrate(ctx, nc, out)
+	if err != nil {
 		return err
 	}
+	defer end()
 	handler, err := pages(strings.TrimSuffix(s.gateway, "/"))
 	if err != nil {
 		return err

@@ -91,6 +91,19 @@ test('a page that was offline sends what was written, once', { timeout: 90_000 }
   await context.close()
 })
 
+test('a message waits for the orchestrator', { timeout: 90_000 }, async () => {
+  const context = await browser.newContext()
+  const tab = await open(context)
+  await stage('kill/page')
+  await write(tab, 'Summer sale')
+  await tab.locator('.user').waitFor()
+  await stage('start/page')
+  await question(tab).getByText('Approve').click()
+  await result(tab, 'Summer sale is published.')
+  assert.deepEqual(tab.faults, [])
+  await context.close()
+})
+
 test('what a user or an agent writes is text, never HTML', { timeout: 90_000 }, async () => {
   const context = await browser.newContext()
   const tab = await open(context)
