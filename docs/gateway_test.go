@@ -36,7 +36,7 @@ func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
 	require.GreaterOrEqual(t, len(rows), 6)
 	call := func(method, path string) *http.Response {
 		w := httptest.NewRecorder()
-		g.ServeHTTP(w, httptest.NewRequest(method, path, http.NoBody))
+		g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
 		return w.Result()
 	}
 	for _, row := range rows {
