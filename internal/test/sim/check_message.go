@@ -138,6 +138,9 @@ func (w *world) checkComplete(m *message, c *chatMessage, by *thread) {
 	if what == "" || m.chat == nil && !w.claimNames(c, m.turn) {
 		return
 	}
+	if slices.ContainsFunc(w.queue, func(x *message) bool { return x.chat == c && x.refusedForRoom }) {
+		return // a dead letter for want of room: a sweep completes it
+	}
 	held := map[uint64]bool{} // messages that hold a turn, or have ended one
 	for _, t := range c.turns {
 		h := w.history(t)

@@ -101,6 +101,7 @@ func (w *world) askedNow(ask subjects.Record) {
 		if t.key != ask.OfTurn() {
 			continue
 		}
+		t.pool = w.poolOf(ask)
 		id := t.askedBy(ask.Call, ask.ID)
 		for w.chance(3, 5) {
 			w.answer(t, id)
@@ -111,6 +112,18 @@ func (w *world) askedNow(ask subjects.Record) {
 			}))
 		}
 	}
+}
+
+// poolOf is the pool whose workers have asked, which people find in the event: a cancel of a message in another pool continues with
+// its corrections there.
+func (w *world) poolOf(ask subjects.Record) string {
+	asked, err := events.ReadCall(w.stored(ask.Name()).Data)
+	if err != nil {
+		w.violatef("question %s cannot be read: %v", ask.Name(), err)
+		return subjects.DefaultPool
+	}
+	in, _ := w.sim.space.ParseIn(asked.Answer.Subject)
+	return in.Pool
 }
 
 // askID is the id of a question in a turn: for a call of a program with the id of the call.
