@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -28,6 +29,9 @@ type answer struct {
 	dismiss    bool // the person has cancelled
 }
 
+// maxMessages bounds the new messages of one run: a client has one, or those that it could not send for a while.
+const maxMessages = 16
+
 // decide makes the plan, or refuses the run. A connect has none.
 func (r *run) decide() error {
 	if r.connect {
@@ -40,6 +44,9 @@ func (r *run) decide() error {
 		return nil
 	}
 	r.compose(open)
+	if len(r.plan.messages) > maxMessages {
+		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
+	}
 	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy() {
 		p := refuse(http.StatusConflict, "run_in_progress", "the chat has a run in progress: wait for its end, or stop it, then send the message again")
 		p.retry = time.Second
@@ -90,13 +97,15 @@ func (r *run) resumed(open []display.Question) (answers []answer, uncovered bool
 // request before this one has stored the message and got no further.
 func (r *run) compose(open []display.Question) {
 	var newest *agui.Message
+	seen := map[string]bool{}
 	for i := range r.in.Messages {
 		m := &r.in.Messages[i]
 		if m.Role != agui.RoleUser {
 			continue
 		}
 		newest = m
-		if r.chat.Stored(m.ID) == 0 {
+		if r.chat.Stored(m.ID) == 0 && !seen[m.ID] {
+			seen[m.ID] = true
 			r.plan.messages = append(r.plan.messages, *m)
 		}
 	}

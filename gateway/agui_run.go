@@ -54,7 +54,7 @@ type aguiItem struct {
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
 		g: g, c: c, in: in, connect: connect, stopped: make(chan struct{}, 1), answers: make(chan answered),
-		chat: display.New(), view: viewOf(in), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
+		chat: display.New(), view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
 	}
 	r.follower = g.journal(c.r.Context()).feeds.Follow(c.target.App, c.target.Chat, 0)
 	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.stopped)
@@ -67,8 +67,8 @@ func (r *run) close() {
 }
 
 // viewOf returns what the client has, by its input.
-func viewOf(in *agui.RunAgentInput) *display.View {
-	v := &display.View{Tools: map[string]bool{}, Answers: map[string]agui.Message{}, Known: map[string]bool{}}
+func viewOf(in *agui.RunAgentInput, user string) *display.View {
+	v := &display.View{User: user, Tools: map[string]bool{}, Answers: map[string]agui.Message{}, Known: map[string]bool{}}
 	for _, t := range in.Tools {
 		v.Tools[t.Name] = true
 	}
@@ -128,7 +128,11 @@ func (r *run) apply(e *feed.Event) []display.Change {
 // serve streams the run until it is over, or its client is gone.
 func (r *run) serve(ctx context.Context) error {
 	var err error
-	if r.out, err = agui.NewStream(r.c.w, agui.StreamOptions{Peer: r.in.Peer(), Verifier: agui.NewVerifier(r.in), WriteTimeout: writeTime}); err != nil {
+	displayed := *r.in
+	if !r.chat.Empty() { // the snapshot replaces what the client has
+		displayed.Messages = nil
+	}
+	if r.out, err = agui.NewStream(r.c.w, agui.StreamOptions{Peer: r.in.Peer(), Verifier: agui.NewVerifier(&displayed), WriteTimeout: writeTime}); err != nil {
 		return nil
 	}
 	if err := r.prelude(); err != nil {

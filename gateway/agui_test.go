@@ -331,3 +331,15 @@ func TestEnvelopeOfCopilotKitRunsAnAgent(t *testing.T) {
 		require.Equal(t, code, r.code(), body)
 	}
 }
+
+func TestRunTakesAFewNewMessagesOnly(t *testing.T) {
+	t.Parallel()
+	g := openAgent(t)
+	many := make([]string, 17)
+	for i := range many {
+		many[i] = strings.Repeat("x", i+1)
+	}
+	status, code := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, many...)).refused()
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, "too_many_messages", code)
+}

@@ -10,8 +10,19 @@ import (
 	"time"
 )
 
-// bodyIdle is how long a client may send nothing while its body is read.
-const bodyIdle = 10 * time.Second
+// Times of a body.
+const (
+	bodyIdle = 10 * time.Second // how long a client may send nothing while its body is read
+	bodyTime = time.Minute      // how long a body may take
+)
+
+// leaveBody lets the server reply without the body of a request: it would wait for a part of it first, for as long as the
+// client wants.
+func leaveBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a writer without deadlines waits
+	}
+}
 
 // readBody reads the JSON body of a request. What is too large is refused by its length, before it is read.
 func (g *Gateway) readBody(c *call) ([]byte, error) {
@@ -24,8 +35,7 @@ func (g *Gateway) readBody(c *call) ([]byte, error) {
 		return nil, tooLarge
 	}
 	control := http.NewResponseController(c.w)
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // a writer without deadlines has none to remove
-	body, err := io.ReadAll(io.LimitReader(&patient{c.r.Body, control}, most+1))
+	body, err := io.ReadAll(io.LimitReader(&patient{c.r.Body, control, time.Now().Add(bodyTime)}, most+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, refuse(http.StatusRequestTimeout, "timeout", "the body did not arrive: send it without pauses")
@@ -34,6 +44,8 @@ func (g *Gateway) readBody(c *call) ([]byte, error) {
 	case int64(len(body)) > most:
 		return nil, tooLarge
 	}
+	_ = control.SetReadDeadline(time.Time{}) // a writer without deadlines has none to remove
+	c.bodyRead = true
 	return body, nil
 }
 
@@ -41,10 +53,15 @@ func (g *Gateway) readBody(c *call) ([]byte, error) {
 type patient struct {
 	body    io.Reader
 	control *http.ResponseController
+	end     time.Time
 }
 
 // Read implements [io.Reader].
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(bodyIdle)) // a writer without deadlines reads without
-	return p.body.Read(b)                                   //nolint:wrapcheck // it stands in for the body
+	deadline := time.Now().Add(bodyIdle)
+	if deadline.After(p.end) {
+		deadline = p.end
+	}
+	_ = p.control.SetReadDeadline(deadline) // a writer without deadlines reads without
+	return p.body.Read(b)                   //nolint:wrapcheck // it stands in for the body
 }

@@ -175,7 +175,12 @@ func (g *Gateway) guard() error {
 }
 
 // ServeHTTP implements [http.Handler].
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		leaveBody(w, r)
+	}
+	g.handler.ServeHTTP(w, r)
+}
 
 // errDraining is why a gateway that stops is not ready.
 var errDraining = errors.New("the gateway is stopping")

@@ -56,6 +56,8 @@ type call struct {
 	params map[string]string // decoded
 	id     *auth.Identity
 	target auth.Target // what the path names, resolved; nothing at a door that authenticates itself
+
+	bodyRead bool // the body was read to its end
 }
 
 // answer sends a request to its door, and replies with the error of the door.
@@ -77,6 +79,9 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 		p := refusalOf(err)
 		g.logRefusal(r.Context(), c.door, c.target.App, p)
 		if !out.begun {
+			if !c.bodyRead {
+				leaveBody(w, r)
+			}
 			p.write(out)
 		}
 	}

@@ -1,9 +1,12 @@
 package gateway_test
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -111,4 +114,23 @@ func TestTokenForAWorkflowDoesNotReadChatsOfOthers(t *testing.T) {
 	require.Equal(t, websocket.StatusPolicyViolation, code)
 	require.Equal(t, "forbidden", reason)
 	require.Empty(t, frames)
+}
+
+// A server reads a part of the body before it replies: a client that sends none would hold the connection for ever.
+func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	for _, request := range []string{
+		"POST /none HTTP/1.1", "POST /api/tool-call/respond HTTP/1.1", "GET /api/chats/app/c/events HTTP/1.1", "OPTIONS /agui/Shop HTTP/1.1",
+	} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(g.http.URL, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = conn.Write([]byte(request + "\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"))
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err, request)
+		require.Contains(t, line, "HTTP/1.1 ", request)
+	}
 }

@@ -82,7 +82,7 @@ func (c *call) open() bool { return c.question != nil && c.result == "" }
 
 // size is how many bytes the call takes in a snapshot, where its arguments and its result are JSON in JSON.
 func (c *call) size() int {
-	return 3*len(c.id) + len(c.name) + inJSON(c.args) + inJSON(c.result) + 160
+	return 3*len(c.id) + len(c.name) + inJSON(c.args) + inJSON(c.result) + len(c.ui) + 200
 }
 
 // inJSON is the length of a text as JSON string, without its quotes.

@@ -20,8 +20,8 @@ const (
 // Chat is what is displayed of a chat. Apply its events in the order of the journal. It is not safe for concurrent use.
 type Chat struct {
 	entries []*entry
-	size    int // of the entries
-	byID    map[string]*entry
+	size    int               // of the entries
+	byID    map[string]*entry // calls by tool_call_id, messages by the key of their id
 	users   map[string]uint64 // sequences of users' messages, also of those that are not displayed
 
 	asking   []*entry // questions that are open
@@ -111,7 +111,7 @@ func (c *Chat) Forget() {
 		drop := e.call == nil || e.call.result != ""
 		if drop {
 			c.size -= e.size()
-			delete(c.byID, e.id())
+			delete(c.byID, e.key())
 		}
 		return drop
 	})
@@ -139,7 +139,7 @@ func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
 	case events.KindPlanStarted:
 		return c.planned(e), nil
 	case events.KindContextUpdate:
-		c.context[e.Variable] = e.Value
+		c.set(e.Variable, e.Value)
 		return []Change{{kind: variableSet, name: e.Variable}}, nil
 	case events.KindHandoff:
 		return c.handedOff(e), nil
@@ -154,6 +154,22 @@ func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
 	return nil, nil
 }
 
+// Bounds of the context variables in the state.
+const (
+	maxVariables = 100
+	maxValue     = 16 << 10 // bytes
+)
+
+// set sets a context variable. Of a large value only its size is displayed.
+func (c *Chat) set(name string, value json.RawMessage) {
+	if len(value) > maxValue {
+		value = events.JSONOf(map[string]any{"$omitted": true, "size": len(value)})
+	}
+	if _, known := c.context[name]; known || len(c.context) < maxVariables {
+		c.context[name] = value
+	}
+}
+
 func (c *Chat) text(sequence uint64, e *event) []Change {
 	if e.Kind == events.KindUserMessage {
 		c.users[e.MessageID] = sequence
@@ -164,10 +180,10 @@ func (c *Chat) text(sequence uint64, e *event) []Change {
 		c.waiting = false
 	}
 	m := messageOf(e)
-	if m == nil || c.byID[m.id] != nil {
+	if m == nil || c.byID[m.key()] != nil {
 		return nil
 	}
-	c.add(m.id, &entry{message: m})
+	c.add(m.key(), &entry{message: m})
 	return []Change{{kind: messageAdded, message: m}}
 }
 
@@ -308,6 +324,9 @@ func (c *Chat) end(e *entry, result string, failed bool) []Change {
 	return changes
 }
 
+// largeArguments are arguments of open calls that are left out if nothing else makes room, in bytes.
+const largeArguments = 4 << 10
+
 // add appends an entry, and removes the oldest ones that no longer fit, except calls that are open.
 func (c *Chat) add(id string, e *entry) {
 	c.byID[id] = e
@@ -320,14 +339,24 @@ func (c *Chat) add(id string, e *entry) {
 			continue
 		}
 		c.size -= old.size()
-		delete(c.byID, old.id())
+		delete(c.byID, old.key())
 		c.entries = slices.Delete(c.entries, at, at+1)
+	}
+	for _, open := range c.entries {
+		if c.size <= maxBytes {
+			return
+		}
+		if open.call != nil && len(open.call.args) > largeArguments {
+			c.size -= open.size()
+			open.call.args = withMember(json.RawMessage(`{"$omitted":true}`), "_ui", open.call.ui)
+			c.size += open.size()
+		}
 	}
 }
 
-func (e *entry) id() string {
+func (e *entry) key() string {
 	if e.message != nil {
-		return e.message.id
+		return e.message.key()
 	}
 	return e.call.id
 }

@@ -344,3 +344,62 @@ func TestProgressOfACallThatHasEndedIsNotDisplayed(t *testing.T) {
 	h.stream(display.New(), &display.View{}, to, 0)
 	require.Equal(t, map[string]any{"tool_call_id": "t", "corr": "t", "phase": "done", "progress": 50.0, "message": "half"}, to.acts["act_t"])
 }
+
+func TestMessageWithTheIDOfACallHidesNothing(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	for _, id := range []string{"t", "t/1", "res_t", "msg_m"} {
+		h.user(id, "I am "+id)
+	}
+	h.call("t", nil)
+	h.ask("t", "1", "Approval", events.DisplayInline)
+	h.text("m", "A", "hello", false)
+	h.respond("t", true)
+	chat, view := display.New(), &display.View{}
+	h.load(chat, 0, len(h.events)-1)
+	require.Len(t, view.Interrupts(chat), 1)
+	require.Equal(t, []string{"t"}, chat.OpenTurns())
+	h.load(chat, len(h.events)-1, len(h.events))
+	to := newClient(t)
+	to.take(view.Snapshot(chat, nil)...)
+	require.Len(t, to.messages, 4+2+2+1)
+}
+
+func TestChatOfOpenQuestionsAndLargeVariablesHasABoundedSnapshot(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	for i := range 60 {
+		h.call(fmt.Sprint("t/", i), func(e *events.ToolCall) {
+			component := "Approval"
+			e.ComponentType, e.AwaitingResponse, e.InteractionType = &component, true, events.InteractionUITool
+			e.Payload = events.ToolCallPayload{Shown: map[string]any{"text": strings.Repeat("x", 200<<10)}}
+			e.Answer = &events.AnswerTo{Subject: "s"}
+		})
+		h.add(events.KindContextUpdate, &events.ContextUpdate{Variable: strconv.Itoa(i), Value: strings.Repeat("x", 200<<10), Agent: "A"})
+	}
+	to, chat, view := newClient(t), display.New(), &display.View{}
+	h.load(chat, 0, len(h.events))
+	for _, e := range view.Snapshot(chat, nil) {
+		data, err := e.MarshalJSON()
+		require.NoError(t, err)
+		require.Less(t, len(data), agui.MaxEvent)
+		to.take(e)
+	}
+	require.Len(t, view.Interrupts(chat), 60)
+}
+
+func TestQuestionToAnotherUserIsNotAsked(t *testing.T) {
+	t.Parallel()
+	h := &history{tb: t}
+	h.call("t", nil)
+	h.ask("t", "1", "Approval", events.DisplayInline)
+	h.calls["t/1"].UserID = "bob"
+	h.events = h.events[:1]
+	h.add(events.KindToolCall, h.calls["t/1"])
+	chat := display.New()
+	h.load(chat, 0, 2)
+	require.Empty(t, (&display.View{User: "ada"}).Interrupts(chat))
+	require.Empty(t, (&display.View{User: "ada"}).Questions(chat))
+	require.Len(t, (&display.View{User: "bob"}).Interrupts(chat), 1)
+}

@@ -59,3 +59,11 @@ func partsOf(content json.RawMessage) json.RawMessage {
 
 // size is how many bytes the message takes in a snapshot.
 func (m *message) size() int { return len(m.id) + len(m.agent) + len(m.content) + 64 }
+
+// key keeps messages apart from calls and from each other: clients choose the ids of their messages.
+func (m *message) key() string {
+	if m.user {
+		return "user " + m.id
+	}
+	return "agent " + m.id
+}

@@ -33,13 +33,17 @@ func (v *View) Mode(c *call) AnswerMode {
 	return ByInterrupt
 }
 
+// mayAnswer reports whether a question is for the user of the client.
+func (v *View) mayAnswer(c *call) bool {
+	return c.question.user == "" || v.User == "" || c.question.user == v.User
+}
+
 // Question is an open question.
 type Question struct {
 	ToolCallID string
 	Sequence   uint64
 	Mode       AnswerMode
 	Text       bool // the answer is a text, as of request_input
-	User       string
 }
 
 // Questions returns the open questions in the order in which they were asked.
@@ -47,7 +51,10 @@ func (v *View) Questions(c *Chat) []Question {
 	list := make([]Question, 0, len(c.asking))
 	for _, e := range c.asking {
 		q := e.call
-		list = append(list, Question{ToolCallID: q.id, Sequence: q.sequence, Mode: v.Mode(q), Text: q.question.input, User: q.question.user})
+		if !v.mayAnswer(q) {
+			continue
+		}
+		list = append(list, Question{ToolCallID: q.id, Sequence: q.sequence, Mode: v.Mode(q), Text: q.question.input})
 	}
 	return list
 }
@@ -56,7 +63,7 @@ func (v *View) Questions(c *Chat) []Question {
 func (v *View) Interrupts(c *Chat) []agui.Interrupt {
 	var list []agui.Interrupt
 	for _, e := range c.asking {
-		if q := e.call; v.Mode(q) == ByInterrupt {
+		if q := e.call; v.Mode(q) == ByInterrupt && v.mayAnswer(q) {
 			list = append(list, q.interrupt())
 		}
 	}

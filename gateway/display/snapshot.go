@@ -20,8 +20,29 @@ func (v *View) Snapshot(c *Chat, pending []agui.Message) []agui.Event {
 			messages = append(messages, m)
 		}
 	}
+	distinguish(messages)
 	v.stated = true
 	return []agui.Event{&agui.MessagesSnapshot{Messages: messages}, &agui.StateSnapshot{Snapshot: c.State()}}
+}
+
+// distinguish gives a text another id if a call or a result has its id: clients choose the ids of their messages, and refuse a
+// snapshot that has an id twice.
+func distinguish(messages []agui.Message) {
+	taken := make(map[string]bool, len(messages))
+	text := func(m *agui.Message) bool { return m.Role != agui.RoleTool && len(m.ToolCalls) == 0 }
+	for i := range messages {
+		if !text(&messages[i]) {
+			taken[messages[i].ID] = true
+		}
+	}
+	for i := range messages {
+		if m := &messages[i]; text(m) {
+			for taken[m.ID] {
+				m.ID = "text_" + m.ID
+			}
+			taken[m.ID] = true
+		}
+	}
 }
 
 // Activities returns an activity for each program and call that runs.

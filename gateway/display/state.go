@@ -58,6 +58,9 @@ func (c *Chat) patch(change *Change) agui.Patch {
 	case openChanged:
 		return agui.Patch{agui.Replace("/open", c.open())}
 	case variableSet:
+		if _, displayed := c.context[change.name]; !displayed {
+			return nil
+		}
 		if len(c.context) == 1 {
 			return agui.Patch{agui.Add("/context", map[string]json.RawMessage{change.name: c.context[change.name]})}
 		}

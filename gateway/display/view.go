@@ -42,6 +42,8 @@ const progressType = "oneturn.tool_progress"
 // View is a chat as one stream displays it: what its client has, and what was sent to it. The zero value is the view of a client
 // without tools and messages.
 type View struct {
+	// User is the user of the client. Questions to other users are displayed, and not asked.
+	User string
 	// Tools are the names of the tools that the client offers: a question whose component is one of them is answered by the
 	// client's tool message.
 	Tools map[string]bool
@@ -205,11 +207,11 @@ func (v *View) Finish() []agui.Event {
 
 // textEvents is a text in one burst.
 func textEvents(m agui.Message) []agui.Event {
-	return []agui.Event{
-		&agui.TextMessageStart{MessageID: m.ID, Role: m.Role, Name: m.Name},
-		&agui.TextMessageContent{MessageID: m.ID, Delta: m.Content.String()},
-		&agui.TextMessageEnd{MessageID: m.ID},
+	events := []agui.Event{&agui.TextMessageStart{MessageID: m.ID, Role: m.Role, Name: m.Name}}
+	if text := m.Content.String(); text != "" {
+		events = append(events, &agui.TextMessageContent{MessageID: m.ID, Delta: text})
 	}
+	return append(events, &agui.TextMessageEnd{MessageID: m.ID})
 }
 
 // output is the output of an agent that calls no tool.

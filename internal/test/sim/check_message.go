@@ -139,7 +139,7 @@ func (w *world) checkComplete(m *message, c *chatMessage, by *thread) {
 		return
 	}
 	if slices.ContainsFunc(w.queue, func(x *message) bool { return x.chat == c && x.refusedForRoom }) {
-		return // a dead letter for want of room: a sweep completes it
+		return // a dead letter because there was no room: a sweep completes it
 	}
 	held := map[uint64]bool{} // messages that hold a turn, or have ended one
 	for _, t := range c.turns {
