@@ -156,6 +156,12 @@ func (r *run) isOpen(toolCallID string) bool {
 // stopTurns asks for the end of all turns of the chat, for a person who has stopped this run.
 func (r *run) stopTurns(ctx context.Context) {
 	r.stopAt = time.Now()
+	if message, _ := r.chat.Waiting(); message != "" {
+		r.unstored[message] = true
+	}
+	for message := range r.unstored {
+		r.g.release(stoppedWait{r.c.target.App, r.c.target.Chat, message})
+	}
 	for _, id := range r.chat.OpenTurns() {
 		err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
 		if err != nil {

@@ -81,11 +81,11 @@ func (r *run) outcome(now time.Time) (agui.Event, time.Duration) {
 
 // waitsForTurn reports whether a message of the user has no turn and no reply yet, and how long to wait for it.
 func (r *run) waitsForTurn(now time.Time) (left time.Duration, waits bool) {
-	since, waiting := r.chat.Waiting()
+	message, since := r.chat.Waiting()
 	if len(r.unstored) > 0 {
-		since, waiting = r.begun, true
+		since = r.begun
 	}
-	return r.g.o.FirstTurn - now.Sub(since), waiting
+	return r.g.o.FirstTurn - now.Sub(since), message != "" || len(r.unstored) > 0
 }
 
 func (r *run) finished(o *agui.Outcome, result any) agui.Event {

@@ -61,8 +61,9 @@ func (r *run) decide() error {
 
 // busy reports whether a turn runs, or a message of the user waits for its turn.
 func (r *run) busy() bool {
-	since, waiting := r.chat.Waiting()
-	return r.chat.Busy() || waiting && time.Since(since) < r.g.o.FirstTurn
+	message, since := r.chat.Waiting()
+	released := r.g.released.Has(stoppedWait{r.c.target.App, r.c.target.Chat, message}, time.Now())
+	return r.chat.Busy() || message != "" && !released && time.Since(since) < r.g.o.FirstTurn
 }
 
 // resumed returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other

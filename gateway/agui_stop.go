@@ -69,18 +69,39 @@ func (s *runs) stop(key runKey) bool {
 	return len(s.open[key]) > 0
 }
 
-// stopRequest is what gateways ask each other.
+// stopRequest is what gateways ask each other, or a notification of a message that no run waits for any more.
 type stopRequest struct {
-	App  string `json:"app_id"`
-	Chat string `json:"chat_id"`
-	Run  string `json:"run_id"`
+	App     string `json:"app_id"`
+	Chat    string `json:"chat_id"`
+	Run     string `json:"run_id,omitempty"`
+	Message string `json:"message_id,omitempty"`
+}
+
+// stoppedWait is a user's message that waits for its turn, in a run that the user has stopped. It does not keep the next message
+// away. Gateways that start later do not know it: there the next message is refused until the time for the turn is over.
+type stoppedWait struct{ app, chat, message string }
+
+// stoppedWaits bounds those that a gateway remembers.
+const stoppedWaits = 10_000
+
+// release notifies all gateways, also this one.
+func (g *Gateway) release(w stoppedWait) {
+	g.released.Add(w, time.Now())
+	_ = g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(stopRequest{App: w.app, Chat: w.chat, Message: w.message})) // see stoppedWait
 }
 
 // serveStops replies to other gateways for the runs of this one.
 func (g *Gateway) serveStops() (*nats.Subscription, error) {
 	sub, err := g.o.NATS.Subscribe(g.space.GatewayStops(), func(m *nats.Msg) {
 		var r stopRequest
-		if json.Unmarshal(m.Data, &r) == nil && g.runs.stop(runKey{r.App, r.Chat, r.Run}) {
+		if json.Unmarshal(m.Data, &r) != nil {
+			return
+		}
+		if r.Message != "" {
+			g.released.Add(stoppedWait{r.App, r.Chat, r.Message}, time.Now())
+			return
+		}
+		if g.runs.stop(runKey{r.App, r.Chat, r.Run}) {
 			_ = m.Respond([]byte(`{}`)) // a gateway that gets no reply answers 404, and the client tries again
 		}
 	})
@@ -95,6 +116,9 @@ func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
 	runID, err := agui.ReadStop(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
 	if err != nil {
 		return refusalOfInput(err)
+	}
+	if err := checkID("threadId", chat); err != nil {
+		return err
 	}
 	if err := g.aguiTarget(c, workflow, chat); err != nil {
 		return err
@@ -124,7 +148,7 @@ func (g *Gateway) stopRun(ctx context.Context, t auth.Target, run string) (bool,
 	if g.runs.stop(runKey{t.App, t.Chat, run}) {
 		return true, nil
 	}
-	data := events.JSONOf(stopRequest{t.App, t.Chat, run})
+	data := events.JSONOf(stopRequest{App: t.App, Chat: t.Chat, Run: run})
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	_, err := g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), data)

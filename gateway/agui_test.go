@@ -213,6 +213,11 @@ func TestRunStopsOnTheGatewayThatHasIt(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, post("another"))
 	require.Equal(t, http.StatusAccepted, post("r1"))
 	require.Equal(t, "cancelled", outcome(s.end()), "%v", s.events)
+	for _, base := range []string{g.http.URL, other.URL} {
+		next := g.run(base, "ada", "/agui/Shop", input("next", nil, "order", "another"))
+		require.Equal(t, http.StatusOK, next.status, "the message of the run that was stopped does not keep the next one away")
+		next.cancel()
+	}
 }
 
 func TestConnectShowsAChatWithoutWorkersAndChangesNothing(t *testing.T) {

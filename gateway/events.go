@@ -123,7 +123,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	}
 	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
 	defer cancel()
-	watched := &watch{g: g, id: c.id, target: c.target, known: owner != "" && c.id.Workflows == nil}
+	watched := &watch{g: g, id: c.id, target: c.target, owned: owner != "", known: owner != "" && c.id.Workflows == nil}
 	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after)
 	defer follower.Close()
 	for {
@@ -210,7 +210,8 @@ type watch struct {
 	g      *Gateway
 	id     *auth.Identity
 	target auth.Target
-	known  bool // the owner was checked
+	owned  bool // the owner was checked
+	known  bool // and nothing else has to be
 }
 
 // allow checks the owner again when an event may have given the chat one.
@@ -218,7 +219,11 @@ func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 	if w.known || e.Name.Kind != events.RecordCall && e.Name.Kind != events.RecordText {
 		return nil
 	}
+	if w.owned && e.Replay { // it was stored when the chat was checked, or its owner is known
+		return nil
+	}
 	owner, err := w.g.ownerFor(ctx, w.id, w.target)
-	w.known = owner != "" && w.id.Workflows == nil // a chat may continue in another workflow
+	w.owned = owner != ""
+	w.known = w.owned && w.id.Workflows == nil // a chat may continue in another workflow
 	return err
 }

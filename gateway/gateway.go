@@ -17,6 +17,7 @@ import (
 
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/catalog"
+	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -93,9 +94,10 @@ type Gateway struct {
 	lines   throttle.Lines
 
 	workflows *catalog.Workflows
-	runs      runs               // of AG-UI, in this gateway
-	stops     *nats.Subscription // requests of other gateways to stop one
-	listing   func()             // ends the reads of workflows
+	runs      runs                     // of AG-UI, in this gateway
+	released  *recent.Set[stoppedWait] // messages that no run waits for
+	stops     *nats.Subscription       // requests of other gateways to stop one
+	listing   func()                   // ends the reads of workflows
 
 	current   atomic.Pointer[journal]
 	reopening sync.Mutex
@@ -116,6 +118,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
 	g := &Gateway{o: o.withDefaults(), stopping: make(chan struct{})}
+	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
 	g.table = g.routes()
 	if err := subjects.CheckPool(g.o.Pool); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -115,6 +116,8 @@ type socket struct {
 	answers sync.WaitGroup
 	places  chan struct{} // of answers at the same time
 	bad     badFrames
+	writing atomic.Int32 // writes in progress
+	written atomic.Int64 // when the last one ended, in nanoseconds
 
 	mu     sync.Mutex
 	after  uint64             // where the events to send begin
@@ -191,17 +194,26 @@ func (s *socket) ping(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, pongWait)
 		err := s.conn.Ping(within)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !s.writes() {
 			return errCloseNoPong
 		}
 	}
+}
+
+// writes reports whether a frame is being written, or was written just now: then a ping may wait behind it, and the client is
+// slow at most.
+func (s *socket) writes() bool {
+	return s.writing.Load() > 0 || time.Since(time.Unix(0, s.written.Load())) < pongWait
 }
 
 // write sends a frame. A client that reads nothing for a while is too slow.
 func (s *socket) write(frame []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
+	s.writing.Add(1)
 	err := s.conn.Write(ctx, websocket.MessageText, frame)
+	s.writing.Add(-1)
+	s.written.Store(time.Now().UnixNano())
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errCloseSlow

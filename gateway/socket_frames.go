@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/pause"
 )
 
 // What a socket receives: answers, messages of the user, and requests to replay or to cancel. A frame has its fields in data
@@ -48,11 +49,15 @@ func (s *socket) read(ctx context.Context) error {
 	}
 }
 
+// limitedPause is how long a socket reads nothing after a frame too many.
+const limitedPause = 250 * time.Millisecond
+
 // handle handles a frame: in the background if it waits for workers. Its error ends the socket.
 func (s *socket) handle(ctx context.Context, data []byte) error {
-	f, err := readFrame(data)
+	var f *frame
+	err := s.g.countRequest(s.id)
 	if err == nil {
-		err = s.g.countRequest(s.id)
+		f, err = readFrame(data)
 	}
 	if err == nil {
 		err = s.dispatch(ctx, f)
@@ -62,6 +67,7 @@ func (s *socket) handle(ctx context.Context, data []byte) error {
 	case err == nil || errors.As(err, &stop):
 		return err
 	case errors.Is(err, auth.ErrRateLimited):
+		_ = pause.For(ctx, limitedPause) // what comes next waits at the client; the end of ctx is noticed by the next read
 	case s.bad.count(time.Now()):
 		return errCloseBad
 	}

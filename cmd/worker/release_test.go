@@ -26,18 +26,23 @@ import (
 	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
-// build makes the worker as `make build` does, with more flags.
+// build makes the worker as `make build` does, with more flags. The content is of the gateway too, which has the other packages that
+// faults are planted in.
 func build(t *testing.T, flags ...string) (path string, content []byte) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "worker")
+	dir := t.TempDir()
+	path = filepath.Join(dir, "worker")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
+	c := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", dir, ".", "../gateway")...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, string(out))
-	content, err = os.ReadFile(path)
-	require.NoError(t, err)
+	for _, binary := range []string{"worker", "gateway"} {
+		data, err := os.ReadFile(filepath.Join(dir, binary))
+		require.NoError(t, err)
+		content = append(content, data...)
+	}
 	return path, content
 }
 

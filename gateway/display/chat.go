@@ -30,7 +30,7 @@ type Chat struct {
 	plans    map[string]*plan
 	context  map[string]json.RawMessage
 	speaker  string // the agent that speaks next
-	waiting  bool   // the newest message of a user has neither a turn nor a reply yet
+	waiting  string // id of the newest message of a user, if it has neither a turn nor a reply yet
 	since    time.Time
 	sequence uint64
 }
@@ -99,8 +99,8 @@ func (c *Chat) OpenTurns() []string {
 	return ids
 }
 
-// Waiting reports since when the newest message of a user waits for a turn or a reply.
-func (c *Chat) Waiting() (since time.Time, waiting bool) { return c.since, c.waiting }
+// Waiting returns the id of the newest message of a user, if it waits for a turn or a reply, and since when.
+func (c *Chat) Waiting() (message string, since time.Time) { return c.waiting, c.since }
 
 // Stored returns the sequence of a user's message, 0 if it is not stored.
 func (c *Chat) Stored(messageID string) uint64 { return c.users[messageID] }
@@ -174,10 +174,10 @@ func (c *Chat) text(sequence uint64, e *event) []Change {
 	if e.Kind == events.KindUserMessage {
 		c.users[e.MessageID] = sequence
 		if len(c.running) == 0 { // else it is an answer, or meant for the agent that works
-			c.waiting, c.since = true, e.at
+			c.waiting, c.since = e.MessageID, e.at
 		}
 	} else {
-		c.waiting = false
+		c.waiting = ""
 	}
 	m := messageOf(e)
 	if m == nil || c.byID[m.key()] != nil {
@@ -205,7 +205,7 @@ func (c *Chat) called(sequence uint64, e *event) []Change {
 	case e.Step != "":
 		changes = append(changes, c.step(added.turn, e.Step, "running")...)
 	default:
-		c.waiting = false
+		c.waiting = ""
 		changes = append(changes, c.started(&turn{id: added.id, agent: e.Agent, tool: e.ToolName, phase: Running}))
 	}
 	return changes
@@ -263,6 +263,7 @@ func (c *Chat) responded(e *event) []Change {
 			t.phase = Failed
 		}
 		delete(c.running, t.id)
+		delete(c.plans, t.id)
 		changes = append(changes, Change{kind: phaseChanged, turn: t})
 	}
 	return changes

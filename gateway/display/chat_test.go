@@ -254,8 +254,8 @@ func TestMessageOfAUserWaitsUntilATurnOrAReply(t *testing.T) {
 	chat := display.New()
 	waits := func() bool {
 		h.load(chat, int(chat.Sequence()), len(h.events))
-		_, waiting := chat.Waiting()
-		return waiting
+		message, _ := chat.Waiting()
+		return message != ""
 	}
 	require.False(t, waits())
 	h.user("u1", "build it")
