@@ -200,7 +200,7 @@ func (s *socket) ping(ctx context.Context) error {
 	}
 }
 
-// writes reports whether a frame is being written, or was written just now: then a ping may wait behind it, and the client is
+// writes reports whether a frame is being written, or was written just now: then a ping may wait for its end, and the client is
 // slow at most.
 func (s *socket) writes() bool {
 	return s.writing.Load() > 0 || time.Since(time.Unix(0, s.written.Load())) < pongWait
