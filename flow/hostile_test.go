@@ -185,7 +185,7 @@ func TestAHostileProgramCostsLittle(t *testing.T) { //nolint:paralleltest // mea
 				feedback[text] = true
 			})
 			t.Logf("%v, %d KiB for %d KiB", spent, allocated>>10, size>>10)
-			require.Less(t, spent, budget(50*time.Millisecond))
+			require.Less(t, spent, budget(time.Second)) // what grows with the square of the input takes many
 			require.Less(t, allocated, uint64(max(10*size, 8<<20)))
 			require.Len(t, feedback, 1, "the same text each time")
 			for text := range feedback {
