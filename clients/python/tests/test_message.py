@@ -133,7 +133,7 @@ class MessageTest:
             self.client.publish_message(**self.message("m", "user", "x"))
 
     def test_names_with_accents_are_one_name_in_either_spelling(self):
-        text = self.published(self.message("m1", "Rene\u0301", "x", workflow="Cafe\u0301"))["text"]
+        text = self.published(self.message("m1", "Rene\u0301", "x", workflow="Cafe\u0301"), timeout=90)["text"]
         self.assertEqual((text["workflow_name"], text["agent"]), ("Caf\u00e9", "Ren\u00e9"))
 
 
