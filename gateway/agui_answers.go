@@ -170,11 +170,11 @@ func (r *run) stopTurns(ctx context.Context) {
 	}
 }
 
-// openIn returns the ids of the open questions that are answered in a mode, without those that this run has answered.
-func openIn(questions []display.Question, mode display.AnswerMode, decided map[string]bool) []string {
+// openIn returns the ids of the open questions that are answered in a mode.
+func openIn(questions []display.Question, mode display.AnswerMode) []string {
 	var ids []string
 	for _, q := range questions {
-		if q.Mode == mode && !decided[q.ToolCallID] {
+		if q.Mode == mode {
 			ids = append(ids, q.ToolCallID)
 		}
 	}

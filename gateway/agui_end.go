@@ -68,10 +68,10 @@ func (r *run) outcome(now time.Time) (agui.Event, time.Duration) {
 	if r.chat.Busy() {
 		return nil, longest
 	}
-	if calls := openIn(open, display.ByFrontendTool, r.decided); len(calls) > 0 {
+	if calls := openIn(open, display.ByFrontendTool); len(calls) > 0 {
 		return r.finished(agui.Success(calls...), nil), 0
 	}
-	if prompts := openIn(open, display.ByComposer, r.decided); len(prompts) > 0 {
+	if prompts := openIn(open, display.ByComposer); len(prompts) > 0 {
 		return r.finished(agui.Success(), map[string]any{
 			"status": events.RunWaits, "reason": events.ReasonAwaitingInput, "tool_call_id": prompts[0],
 		}), 0

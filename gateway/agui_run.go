@@ -97,7 +97,7 @@ func (r *run) open(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			r.watched = &watch{g: r.g, id: r.c.id, target: r.c.target, owned: owner != "", known: owner != "" && r.c.id.Workflows == nil}
+			r.watched = r.g.watch(r.c.id, r.c.target, owner)
 			return r.decide()
 		case item.Event != nil:
 			r.apply(item.Event)

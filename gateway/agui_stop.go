@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,12 +45,7 @@ func (s *runs) enter(key runKey, stop chan<- struct{}) (leave func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		left := s.open[key][:0:0]
-		for _, other := range s.open[key] {
-			if other != stop {
-				left = append(left, other)
-			}
-		}
+		left := slices.DeleteFunc(s.open[key], func(other chan<- struct{}) bool { return other == stop })
 		if s.open[key] = left; len(left) == 0 {
 			delete(s.open, key)
 		}

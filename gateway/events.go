@@ -123,7 +123,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	}
 	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
 	defer cancel()
-	watched := &watch{g: g, id: c.id, target: c.target, owned: owner != "", known: owner != "" && c.id.Workflows == nil}
+	watched := g.watch(c.id, c.target, owner)
 	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after)
 	defer follower.Close()
 	for {
@@ -214,6 +214,19 @@ type watch struct {
 	known  bool // and nothing else has to be
 }
 
+// watch returns the watch of a chat whose owner was read, "" if it has none yet.
+func (g *Gateway) watch(id *auth.Identity, t auth.Target, owner string) *watch {
+	w := &watch{g: g, id: id, target: t}
+	w.checked(owner)
+	return w
+}
+
+// checked notes that the owner was read. A chat may continue in another workflow.
+func (w *watch) checked(owner string) {
+	w.owned = owner != ""
+	w.known = w.owned && w.id.Workflows == nil
+}
+
 // allow checks the owner again when an event may have given the chat one.
 func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 	if w.known || e.Name.Kind != events.RecordCall && e.Name.Kind != events.RecordText {
@@ -223,7 +236,6 @@ func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 		return nil
 	}
 	owner, err := w.g.ownerFor(ctx, w.id, w.target)
-	w.owned = owner != ""
-	w.known = w.owned && w.id.Workflows == nil // a chat may continue in another workflow
+	w.checked(owner)
 	return err
 }

@@ -27,7 +27,7 @@ func (s *socket) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watched := &watch{g: s.g, id: s.id, target: s.target, owned: owner != "", known: owner != "" && s.id.Workflows == nil}
+	watched := s.g.watch(s.id, s.target, owner)
 	for {
 		following, after, done := s.begin(ctx)
 		err := s.follow(following, watched, after)

@@ -2,7 +2,6 @@ package display
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
@@ -105,5 +104,3 @@ func (m *message) asText() agui.Message {
 func (c *call) prompt() agui.Message {
 	return agui.Message{ID: c.id, Role: agui.RoleAssistant, Name: c.agent, Content: agui.Text(c.question.message)}
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

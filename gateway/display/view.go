@@ -2,6 +2,7 @@ package display
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/oneturn/oneturn/agui"
 )
@@ -168,7 +169,7 @@ func (v *View) stepState(p *plan, step int) []agui.Event {
 		return v.activity(p.activity(), p.snapshot())
 	}
 	out := []agui.Event{&agui.ActivityDelta{MessageID: p.activity(), ActivityType: planType, Patch: agui.Patch{
-		agui.Replace(agui.Pointer("steps", itoa(step), "state"), p.steps[step].State),
+		agui.Replace(agui.Pointer("steps", strconv.Itoa(step), "state"), p.steps[step].State),
 	}}}
 	name := "step:" + p.id + "#" + p.steps[step].Call
 	if p.steps[step].State == "running" {
