@@ -16,13 +16,15 @@ import (
 )
 
 // A server that has started again counts the ack wait of a delivery from when the stream took the message, unless there
-// was a heartbeat. The first message shows what happens without one, the second is refreshed by its handler.
+// was a heartbeat. The first message shows what happens without one, the second is refreshed by its handler. The
+// server reads heartbeats and acknowledgements from one queue: when it has taken the ack of the third message, which
+// is sent last, it has the heartbeat too.
 func TestRefreshedMessageOfABacklogIsNotDeliveredAgainByAServerThatStartsAgain(t *testing.T) {
 	t.Parallel()
 	const wait = 8 * time.Second
 	var o embedded.Options
 	s := oneturntest.NewServer(t, func(options *embedded.Options) { o = *options })
-	stream := queue(t, s, 2)
+	stream := queue(t, s, 3)
 	waited := time.After(wait)
 	config := jetstream.ConsumerConfig{Durable: "c", AckPolicy: jetstream.AckExplicitPolicy, AckWait: wait}
 	_, err := stream.UpdateConsumer(t.Context(), config)
@@ -30,19 +32,28 @@ func TestRefreshedMessageOfABacklogIsNotDeliveredAgainByAServerThatStartsAgain(t
 	<-waited // the age is measured by the clock of the server
 
 	proxy, nc := behindProxy(t, s)
-	began, finish := make(chan struct{}, 2), make(chan struct{})
-	run(t, nc, inbox.Options{AckWait: wait, Slots: 2, Handle: func(_ context.Context, d *inbox.Delivery) {
-		if d.Seq == 2 {
+	began, refreshed, finish := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	run(t, nc, inbox.Options{AckWait: wait, Slots: 3, Handle: func(_ context.Context, d *inbox.Delivery) {
+		switch d.Seq {
+		case 1:
+			close(began)
+		case 2:
 			d.Refresh()
+			close(refreshed)
+		case 3:
+			<-refreshed
+			d.Ack()
+			return
 		}
-		began <- struct{}{}
 		<-finish
 		d.Leave()
 	}})
 	t.Cleanup(func() { close(finish) })
 	<-began
-	<-began
-	require.NoError(t, nc.Flush())
+	require.Eventually(t, func() bool {
+		info, err := stream.Consumer(t.Context(), "c")
+		return err == nil && info.CachedInfo().NumAckPending == 2 && info.CachedInfo().NumPending == 0
+	}, wait/2, time.Millisecond)
 	proxy.Refuse(true)
 	proxy.Reset()
 	u, err := url.Parse(s.URL())
