@@ -107,17 +107,19 @@ type Gateway struct {
 	Tokens      string `flag:"tokens" example:"tokens.yaml" help:"File with the hashes of static tokens, also in addition to --jwks. It is read again when it changes."`
 	Dev         bool   `flag:"dev" default:"false" help:"Accept requests without a token: tenant and user are those that the request names. Only with a --listen that is loopback."`
 
-	MaxBody           Bytes         `flag:"max-body" default:"1MiB" help:"Size of a body, and of a frame of a WebSocket."`
-	MaxHeader         Bytes         `flag:"max-header" default:"16KiB" help:"Size of the headers of a request."`
-	MaxStreams        int           `flag:"max-streams" default:"10000" min:"0" max:"1000000" help:"WebSockets and event streams that may be open; 0 for no limit."`
-	MaxStreamsPerUser int           `flag:"max-streams-per-user" default:"1000" min:"0" max:"1000000" help:"WebSockets and event streams that a user may have open; 0 for no limit."`
-	Rate              int           `flag:"rate" default:"20" min:"0" max:"1000000" help:"Requests and frames that a user may send in a second; 0 for no limit."`
-	RunRate           int           `flag:"run-rate" default:"5" min:"0" max:"1000000" help:"Runs of AG-UI that a user may start in a second; 0 for no limit."`
-	Burst             int           `flag:"burst" default:"40" min:"1" max:"1000000" help:"Requests, or runs, of a user that may come at the same time."`
-	Settle            time.Duration `flag:"settle" default:"2s" min:"1ms" max:"10m" help:"How long a chat must be quiet until a run of AG-UI ends."`
-	FirstTurn         time.Duration `flag:"first-turn" default:"5m" min:"1ms" max:"24h" help:"How long a run of AG-UI waits for the first turn after the message of a user."`
-	KeepAlive         time.Duration `flag:"keep-alive" default:"15s" min:"100ms" max:"10m" help:"Time between comments in an event stream without events."`
-	Drain             time.Duration `flag:"drain" default:"10s" min:"0s" max:"10m" help:"How long WebSockets and streams may take to end after the first signal."`
+	MaxBody             Bytes         `flag:"max-body" default:"1MiB" help:"Size of a body, and of a frame of a WebSocket."`
+	MaxHeader           Bytes         `flag:"max-header" default:"16KiB" help:"Size of the headers of a request."`
+	MaxStreams          int           `flag:"max-streams" default:"10000" min:"0" max:"1000000" help:"WebSockets and event streams that may be open; 0 for no limit."`
+	MaxStreamsPerTenant int           `flag:"max-streams-per-tenant" default:"0" min:"0" max:"1000000" help:"WebSockets and event streams that the users of a tenant may have open; 0 for nine tenths of --max-streams."`
+	MaxStreamsPerUser   int           `flag:"max-streams-per-user" default:"1000" min:"0" max:"1000000" help:"WebSockets and event streams that a user may have open; 0 for no limit."`
+	Rate                int           `flag:"rate" default:"20" min:"0" max:"1000000" help:"Requests and frames that a user may send in a second; 0 for no limit."`
+	TenantRate          int           `flag:"tenant-rate" default:"2000" min:"0" max:"1000000" help:"Requests and frames that all users of a tenant may send in a second; 0 for no limit."`
+	RunRate             int           `flag:"run-rate" default:"5" min:"0" max:"1000000" help:"Runs of AG-UI that a user may start in a second; 0 for no limit."`
+	Burst               int           `flag:"burst" default:"40" min:"1" max:"1000000" help:"Requests, or runs, of a user that may come at the same time."`
+	Settle              time.Duration `flag:"settle" default:"2s" min:"1ms" max:"10m" help:"How long a chat must be quiet until a run of AG-UI ends."`
+	FirstTurn           time.Duration `flag:"first-turn" default:"5m" min:"1ms" max:"24h" help:"How long a run of AG-UI waits for the first turn after the message of a user."`
+	KeepAlive           time.Duration `flag:"keep-alive" default:"15s" min:"100ms" max:"10m" help:"Time between comments in an event stream without events."`
+	Drain               time.Duration `flag:"drain" default:"10s" min:"0s" max:"10m" help:"How long WebSockets and streams may take to end after the first signal."`
 }
 
 // Turnctl configures the commands of cmd/turnctl.

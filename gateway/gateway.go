@@ -48,22 +48,24 @@ type Options struct {
 
 // Limits bound what clients may use. Zero is the default, a negative number means unlimited.
 type Limits struct {
-	Body           int64 // bytes of a body, and of a frame of a WebSocket. Defaults to 1 MiB; there is always a limit
-	Streams        int   // open WebSockets and event streams. Defaults to 10,000
-	StreamsPerUser int   // Defaults to 1,000
-	Rate           int   // requests and frames a user may send in a second. Defaults to 20
-	RunRate        int   // runs of AG-UI a user may start in a second. Defaults to 5
-	Burst          int   // how many of either may come at the same time. Defaults to 40
+	Body             int64 // bytes of a body, and of a frame of a WebSocket. Defaults to 1 MiB; there is always a limit
+	Streams          int   // open WebSockets and event streams. Defaults to 10,000
+	StreamsPerTenant int   // Defaults to nine tenths of Streams
+	StreamsPerUser   int   // Defaults to 1,000
+	TenantRate       int   // requests and frames all users of a tenant may send in a second. Defaults to 2,000
+	Rate             int   // requests and frames a user may send in a second. Defaults to 20
+	RunRate          int   // runs of AG-UI a user may start in a second. Defaults to 5
+	Burst            int   // how many of either a user may send at the same time. Defaults to 40
 }
 
 func (l Limits) withDefaults() Limits {
-	const body, streams, streamsPerUser, rate, runRate, burst = 1 << 20, 10_000, 1_000, 20, 5, 40
+	const body, streams, streamsPerUser, tenantRate, rate, runRate, burst = 1 << 20, 10_000, 1_000, 2_000, 20, 5, 40
 	if l.Body <= 0 {
 		l.Body = body
 	}
 	return Limits{
-		Body: l.Body, Streams: cmp.Or(l.Streams, streams), StreamsPerUser: cmp.Or(l.StreamsPerUser, streamsPerUser),
-		Rate: cmp.Or(l.Rate, rate), RunRate: cmp.Or(l.RunRate, runRate), Burst: cmp.Or(l.Burst, burst),
+		Body: l.Body, Streams: cmp.Or(l.Streams, streams), StreamsPerTenant: l.StreamsPerTenant, StreamsPerUser: cmp.Or(l.StreamsPerUser, streamsPerUser),
+		TenantRate: cmp.Or(l.TenantRate, tenantRate), Rate: cmp.Or(l.Rate, rate), RunRate: cmp.Or(l.RunRate, runRate), Burst: cmp.Or(l.Burst, burst),
 	}
 }
 
@@ -168,8 +170,10 @@ func (g *Gateway) guard() error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	l := g.o.Limits
-	g.rates = auth.NewRates(auth.RateConfig{Requests: float64(max(l.Rate, 0)), Runs: float64(max(l.RunRate, 0)), Burst: max(l.Burst, 0)})
-	g.places = auth.NewPlaces(max(l.Streams, 0), max(l.StreamsPerUser, 0))
+	g.rates = auth.NewRates(auth.RateConfig{
+		Requests: float64(max(l.Rate, 0)), Runs: float64(max(l.RunRate, 0)), Burst: max(l.Burst, 0), Tenant: float64(max(l.TenantRate, 0)),
+	})
+	g.places = auth.NewPlaces(auth.PlaceLimits{Total: max(l.Streams, 0), PerTenant: l.StreamsPerTenant, PerUser: max(l.StreamsPerUser, 0)})
 	if g.metrics, err = newMetrics(g.o.Registry); err != nil {
 		return fmt.Errorf("gateway: metrics: %w", err)
 	}

@@ -43,6 +43,11 @@ func (g *Gateway) respond(c *call) error {
 	if c.target, err = c.id.Resolve(target); err != nil {
 		return err
 	}
+	if c.id.Has(auth.RoleService) {
+		if err := g.rates.User(c.target.App, c.target.User); err != nil {
+			return err
+		}
+	}
 	result, err := g.deliver(c.r.Context(), c.id, c.target, given)
 	if err != nil {
 		return err

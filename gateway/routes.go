@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,8 +24,10 @@ type route struct {
 	pattern string // segments in braces are parameters: one segment each, not empty
 	door    string // its name in metrics and logs
 	// self means that the door authenticates its requests itself.
-	self  bool
-	serve func(c *call) error
+	self bool
+	// namesUser means that the body may name the user: the door counts the request of a service for that one.
+	namesUser bool
+	serve     func(c *call) error
 }
 
 // routes is the table of doors.
@@ -35,7 +38,7 @@ func (g *Gateway) routes() []route {
 // chatRoutes are the doors for plain requests.
 func (g *Gateway) chatRoutes() []route {
 	return []route{
-		{method: http.MethodPost, pattern: "/api/tool-call/respond", door: "respond", serve: g.respond},
+		{method: http.MethodPost, pattern: "/api/tool-call/respond", door: "respond", namesUser: true, serve: g.respond},
 		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", door: "events", serve: g.events},
 		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/waits", door: "waits", serve: g.waits},
 		{method: http.MethodPost, pattern: "/api/chats/{app}/{chat}/cancel", door: "cancel", serve: g.cancel},
@@ -111,16 +114,24 @@ func (g *Gateway) enter(c *call) error {
 	if c.id, err = auth.Check(c.r, g.o.Auth, auth.HeaderOnly); err != nil {
 		return err
 	}
-	if err := g.countRequest(c.id); err != nil {
-		return err
-	}
 	if c.params["app"] != "" { // else the body names the tenant
 		c.target, err = c.id.Resolve(auth.Target{App: c.params["app"], Chat: c.params["chat"]})
-		if err != nil {
-			return err
-		}
+	}
+	if limited := g.countEntry(c, found); limited != nil {
+		return limited
+	}
+	if err != nil {
+		return err
 	}
 	return found.serve(c)
+}
+
+// countEntry counts a request before its body is read. Whose it is may be in the body: of a service, which may name any user.
+func (g *Gateway) countEntry(c *call, found *route) error {
+	if found.namesUser && c.id.Has(auth.RoleService) {
+		return g.rates.Tenant(tenantOf(c.id, c.target))
+	}
+	return g.countRequest(c.id, c.target)
 }
 
 // find returns the row of a request and sets the parameters of its path.
@@ -221,11 +232,15 @@ func (r *recorder) code() int {
 	return r.status
 }
 
-// countRequest counts a request of a user, and refuses one too many.
-func (g *Gateway) countRequest(id *auth.Identity) error {
-	app := ""
-	if len(id.Apps) > 0 {
-		app = id.Apps[0]
+// countRequest counts a request of a user, also of the one that a service names, and refuses one too many. What names no
+// tenant counts for the first one of the token.
+func (g *Gateway) countRequest(id *auth.Identity, t auth.Target) error {
+	return g.rates.Request(tenantOf(id, t), cmp.Or(t.User, id.User))
+}
+
+func tenantOf(id *auth.Identity, t auth.Target) string {
+	if t.App == "" && len(id.Apps) > 0 {
+		return id.Apps[0]
 	}
-	return g.rates.Request(app, id.User)
+	return t.App
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/gateway"
+	"github.com/oneturn/oneturn/internal/test/harness"
 )
 
 func TestPathThatIsNotADoorIsNotFoundAndAWrongMethodNamesTheRightOnes(t *testing.T) {
@@ -96,6 +99,34 @@ func TestUserWhoSendsTooMuchHasToWait(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{http.StatusOK: 2, http.StatusTooManyRequests: 2}, codes)
 	require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/c/events").status, "another user does not wait")
+}
+
+func TestServiceHasToWaitForEachUserThatItNamesAlone(t *testing.T) {
+	t.Parallel()
+	g := open(t, limited)
+	harness.StartWorker(t, g.server, shop())
+	g.await(g.turn("c", "t", "zoe", "Pieces", "Pieces", map[string]any{"count": 1}))
+	named := func(user string) *reply {
+		return g.post("service", respondPath, map[string]any{"chat_id": "c", "response": 1, "tool_call_id": "t/1", "user_id": user})
+	}
+	codes := map[string]int{}
+	for range 3 {
+		for _, user := range []string{"ada", "bob"} {
+			codes[user+" "+named(user).code()]++
+		}
+	}
+	require.Equal(t, map[string]int{"ada forbidden": 2, "ada rate_limited": 1, "bob forbidden": 2, "bob rate_limited": 1}, codes)
+}
+
+func TestTenantThatSendsTooMuchHasToWait(t *testing.T) {
+	t.Parallel()
+	g := open(t, func(o *gateway.Options) { o.Limits = gateway.Limits{Rate: -1, TenantRate: 1, Burst: 2} })
+	codes := map[int]int{}
+	for _, user := range []string{"ada", "bob", "ada", "bob"} {
+		codes[g.get(user, "/api/chats/app/c/events").status]++
+	}
+	require.Equal(t, map[int]int{http.StatusOK: 2, http.StatusTooManyRequests: 2}, codes)
+	require.Equal(t, http.StatusOK, g.get("eve", "/api/chats/other/c/events").status, "another tenant does not wait")
 }
 
 // The workflow in a path is what the client names: the chat has its own.

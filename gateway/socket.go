@@ -98,10 +98,10 @@ func (g *Gateway) admit(c *call) (*auth.Identity, auth.Target, error) {
 	if err != nil {
 		return &auth.Identity{}, auth.Target{}, err
 	}
-	if err := g.countRequest(id); err != nil {
-		return id, auth.Target{}, err
-	}
 	target, err := id.Resolve(auth.Target{App: c.params["app"], User: c.params["user"], Workflow: c.params["workflow"], Chat: c.params["chat"]})
+	if limited := g.countRequest(id, target); limited != nil {
+		return id, auth.Target{}, limited
+	}
 	return id, target, err
 }
 

@@ -55,7 +55,7 @@ const limitedPause = 250 * time.Millisecond
 // handle handles a frame: in the background if it waits for workers. Its error ends the socket.
 func (s *socket) handle(ctx context.Context, data []byte) error {
 	var f *frame
-	err := s.g.countRequest(s.id)
+	err := s.g.countRequest(s.id, s.target)
 	if err == nil {
 		f, err = readFrame(data)
 	}

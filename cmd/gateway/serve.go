@@ -94,8 +94,8 @@ func options(cfg *config.Gateway, nc *nats.Conn, access *access, logger *slog.Lo
 		NATS: nc, Auth: access, Version: cli.ReadBuild().Version, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
 		Settle: cfg.Settle, FirstTurn: cfg.FirstTurn, KeepAlive: cfg.KeepAlive, Logger: logger, Registry: registry,
 		Limits: gateway.Limits{
-			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),
-			Rate: unlimited(cfg.Rate), RunRate: unlimited(cfg.RunRate), Burst: cfg.Burst,
+			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerTenant: cfg.MaxStreamsPerTenant, StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),
+			TenantRate: unlimited(cfg.TenantRate), Rate: unlimited(cfg.Rate), RunRate: unlimited(cfg.RunRate), Burst: cfg.Burst,
 		},
 	}
 }

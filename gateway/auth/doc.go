@@ -29,5 +29,6 @@
 //     token_hash.go: [NewToken] and [HashToken].
 //   - development.go: [Development], no tokens, for programs on the same machine alone.
 //   - origins.go: [Origins], the pages that may use the gateway; cors.go: their headers.
-//   - rates.go, places.go: how often a user may send requests, and how many connections it may have open.
+//   - rates.go, places.go: how often users and tenants may send requests, and how many connections they may have open.
+//     buckets.go: what the rates count with.
 package auth

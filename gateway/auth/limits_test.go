@@ -73,21 +73,66 @@ func TestARateOfZeroDoesNotLimit(t *testing.T) {
 	require.ErrorIs(t, r.Run("acme", "ada"), auth.ErrRateLimited)
 }
 
-func TestRatesOfManyUsersTakeBoundedMemory(t *testing.T) {
+func TestTenantHasABudgetForAllOfItsUsers(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	r := newRates(c, func(cfg *auth.RateConfig) { cfg.Burst = 1 })
-	require.NoError(t, r.Request("acme", "ada"))
-	require.ErrorIs(t, r.Request("acme", "ada"), auth.ErrRateLimited)
-	for i := range 100_000 {
+	r := newRates(c, func(cfg *auth.RateConfig) { cfg.Tenant, cfg.Burst = 100, 2 })
+	for i := range 100 {
 		require.NoError(t, r.Request("acme", strconv.Itoa(i)))
 	}
-	require.NoError(t, r.Request("acme", "ada"), "the user that was used least recently is forgotten")
+	var e *auth.Error
+	require.ErrorAs(t, r.Request("acme", "ada"), &e)
+	require.Equal(t, 10*time.Millisecond, e.RetryAfter)
+	require.ErrorIs(t, r.Tenant("acme"), auth.ErrRateLimited)
+	require.NoError(t, r.Request("globex", "ada"), "another tenant is not affected")
+	c.advance(10 * time.Millisecond)
+	for range 5 {
+		require.NoError(t, r.Tenant("acme"))
+		require.ErrorIs(t, r.Request("acme", "ada"), auth.ErrRateLimited)
+		c.advance(10 * time.Millisecond)
+	}
+	c.advance(10 * time.Millisecond)
+	require.NoError(t, r.Request("acme", "ada"))
+	require.NoError(t, r.Request("acme", "ada"), "what the tenant was refused has cost the user nothing")
+}
+
+func TestUserWhomAServiceNamesHasItsOwnRate(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	r := newRates(c, nil)
+	for range 40 {
+		require.NoError(t, r.User("acme", "ada"))
+	}
+	require.ErrorIs(t, r.User("acme", "ada"), auth.ErrRateLimited)
+	require.ErrorIs(t, r.Request("acme", "ada"), auth.ErrRateLimited, "it is one rate")
+	require.NoError(t, r.User("acme", "bob"))
+}
+
+// A user who is forgotten would begin with a full burst: made-up users must not lead to that.
+func TestManyUsersDoNotRenewTheBurstOfOne(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	r := newRates(c, func(cfg *auth.RateConfig) { cfg.Burst, cfg.Tenant = 1, 0 })
+	require.NoError(t, r.Request("acme", "ada"))
+	accepted := 0
+	for i := range 200_000 {
+		if r.Request("acme", strconv.Itoa(i)) == nil {
+			accepted++
+		}
+	}
+	require.Equal(t, 49_999, accepted, "the tenant has half of the places")
+	require.ErrorIs(t, r.Request("acme", "ada"), auth.ErrRateLimited)
+	require.NoError(t, r.Request("globex", "ada"), "another tenant finds places")
+	c.advance(50 * time.Millisecond)
+	require.NoError(t, r.Request("acme", "ada"))
+	for i := range 10_000 {
+		require.NoError(t, r.Request("acme", "later "+strconv.Itoa(i)), "places of full buckets are free")
+	}
 }
 
 func TestPlacesAreLimitedForAUserAndForAll(t *testing.T) {
 	t.Parallel()
-	p := auth.NewPlaces(3, 2)
+	p := auth.NewPlaces(auth.PlaceLimits{Total: 3, PerTenant: 3, PerUser: 2})
 	take := func(app, user string) func() {
 		release, err := p.Take(app, user)
 		require.NoError(t, err)
@@ -112,16 +157,34 @@ func TestPlacesAreLimitedForAUserAndForAll(t *testing.T) {
 	other()
 	require.Equal(t, 2, p.Open())
 
-	unlimited := auth.NewPlaces(0, 0)
+	unlimited := auth.NewPlaces(auth.PlaceLimits{})
 	for range 100 {
 		_, err := unlimited.Take("acme", "ada")
 		require.NoError(t, err)
 	}
 }
 
+func TestTenantLeavesPlacesToOthers(t *testing.T) {
+	t.Parallel()
+	p := auth.NewPlaces(auth.PlaceLimits{Total: 10})
+	var last func()
+	for i := range 9 {
+		release, err := p.Take("acme", strconv.Itoa(i))
+		require.NoError(t, err)
+		last = release
+	}
+	_, err := p.Take("acme", "ada")
+	require.ErrorIs(t, err, auth.ErrRateLimited)
+	_, err = p.Take("globex", "ada")
+	require.NoError(t, err)
+	last()
+	_, err = p.Take("acme", "ada")
+	require.NoError(t, err)
+}
+
 func TestPlacesAreCountedUnderLoad(t *testing.T) {
 	t.Parallel()
-	p := auth.NewPlaces(10, 5)
+	p := auth.NewPlaces(auth.PlaceLimits{Total: 10, PerTenant: 10, PerUser: 5})
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {

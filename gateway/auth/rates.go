@@ -1,33 +1,24 @@
 package auth
 
-import (
-	"sync"
-	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"golang.org/x/time/rate"
-)
-
-// maxRateUsers bounds the users whose rates are counted. A user who is forgotten for another one begins with a full burst;
-// that takes this many other users within the seconds in which a burst refills.
-const maxRateUsers = 100_000
+import "time"
 
 // RateConfig has the rates of [NewRates].
 type RateConfig struct {
 	Requests float64 // requests per second of a user; 0 for no limit
 	Runs     float64 // runs that a user starts per second; 0 for no limit
 	Burst    int     // how many may come at the same time; at least 1
+	Tenant   float64 // requests per second of all users of a tenant, as many of them at the same time; 0 for no limit
 
 	Now func() time.Time // default [time.Now]
 }
 
 // DefaultRates are the rates of a gateway without settings.
-func DefaultRates() RateConfig { return RateConfig{Requests: 20, Runs: 5, Burst: 40} } //nolint:mnd // the rule itself
+func DefaultRates() RateConfig { return RateConfig{Requests: 20, Runs: 5, Burst: 40, Tenant: 2000} } //nolint:mnd // the rule itself
 
-// Rates limits how often each user sends requests and starts runs, in this gateway.
+// Rates limits how often each user sends requests and starts runs, in this gateway, and all users of a tenant together.
 type Rates struct {
-	now            func() time.Time
-	requests, runs *userRates
+	now                     func() time.Time
+	requests, runs, tenants *buckets
 }
 
 // NewRates returns the limits of a gateway.
@@ -36,65 +27,51 @@ func NewRates(cfg RateConfig) *Rates {
 	if now == nil {
 		now = time.Now
 	}
-	return &Rates{now, newUserRates(cfg.Requests, cfg.Burst), newUserRates(cfg.Runs, cfg.Burst)}
+	return &Rates{
+		now, newBuckets(cfg.Requests, cfg.Burst), newBuckets(cfg.Runs, cfg.Burst), newBuckets(cfg.Tenant, max(cfg.Burst, int(cfg.Tenant))),
+	}
 }
 
 // Request counts a request of a user of a tenant. An error is [ErrRateLimited], with the time until the next one is accepted.
 func (r *Rates) Request(app, user string) error {
-	return r.requests.take(app, user, r.now(), "too many requests: send fewer, or wait")
-}
-
-// Run counts a run that a user starts, as [Rates.Request] does.
-func (r *Rates) Run(app, user string) error {
-	return r.runs.take(app, user, r.now(), "too many runs were started: start fewer, or wait")
-}
-
-// appUser is a user of a tenant.
-type appUser struct{ app, user string }
-
-// userRates has a bucket for each user; nil has no limit.
-type userRates struct {
-	perSecond rate.Limit
-	burst     int
-
-	mu    sync.Mutex
-	users *simplelru.LRU[appUser, *rate.Limiter]
-}
-
-func newUserRates(perSecond float64, burst int) *userRates {
-	if perSecond <= 0 {
-		return nil
+	now := r.now()
+	release, wait := r.requests.take(appUser{app, user}, now)
+	if wait > 0 {
+		return limited(wait, "too many requests: send fewer, or wait")
 	}
-	users, err := simplelru.NewLRU[appUser, *rate.Limiter](maxRateUsers, nil)
+	err := r.tenant(app, now)
 	if err != nil {
-		panic(err) // a constant that is not positive
+		release() // the user has not caused it
 	}
-	return &userRates{perSecond: rate.Limit(perSecond), burst: max(burst, 1), users: users}
+	return err
 }
 
-func (u *userRates) take(app, user string, now time.Time, msg string) error {
-	if u == nil {
-		return nil
-	}
-	if wait := u.wait(appUser{app, user}, now); wait > 0 {
-		return &Error{Code: CodeRateLimited, Msg: msg, RetryAfter: wait}
+// User counts a request that [Rates.Tenant] has counted, when it is known whose it is: the user that a service names.
+func (r *Rates) User(app, user string) error {
+	if _, wait := r.requests.take(appUser{app, user}, r.now()); wait > 0 {
+		return limited(wait, "too many requests for this user: send fewer, or wait")
 	}
 	return nil
 }
 
-// wait takes a place from the bucket of a user, or returns how long none is free.
-func (u *userRates) wait(key appUser, now time.Time) time.Duration {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	bucket, ok := u.users.Get(key)
-	if !ok {
-		bucket = rate.NewLimiter(u.perSecond, u.burst)
-		u.users.Add(key, bucket)
+// Tenant counts a request of a tenant whose user is not known yet.
+func (r *Rates) Tenant(app string) error { return r.tenant(app, r.now()) }
+
+func (r *Rates) tenant(app string, now time.Time) error {
+	if _, wait := r.tenants.take(appUser{app: app}, now); wait > 0 {
+		return limited(wait, "too many requests of this tenant: send fewer, or wait")
 	}
-	place := bucket.ReserveN(now, 1)
-	wait := place.DelayFrom(now)
-	if wait > 0 {
-		place.CancelAt(now) // a request that is refused costs nothing
+	return nil
+}
+
+// Run counts a run that a user starts, as [Rates.Request] does.
+func (r *Rates) Run(app, user string) error {
+	if _, wait := r.runs.take(appUser{app, user}, r.now()); wait > 0 {
+		return limited(wait, "too many runs were started: start fewer, or wait")
 	}
-	return wait
+	return nil
+}
+
+func limited(wait time.Duration, msg string) error {
+	return &Error{Code: CodeRateLimited, Msg: msg, RetryAfter: wait}
 }
