@@ -144,9 +144,15 @@ fmt: ## format the code and apply the safe fixes of the linters
 BRIEF      ?=
 BENCHFLAGS ?=
 .PHONY: bench
-bench: ## measure the whole path next to its baselines (15 min; BRIEF=1: 15 s), after the benchmarks of the packages
+bench: ## measure the whole path next to its baselines (15 min; BRIEF=1: 20 s, with the gateway), after the benchmarks of the packages
 	$(if $(BRIEF),,go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG))
 	go run ./internal/test/bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
+	$(if $(BRIEF),go run ./internal/test/bench gateway -brief)
+
+# 10,000 sockets need 20,000 open files: see ulimit -Hn.
+.PHONY: gateway-bench
+gateway-bench: bin/gateway ## measure deliveries, histories and memory of the gateway next to a plain subscriber (8 min; BRIEF=1: 5 s)
+	go run ./internal/test/bench gateway -gateway bin/gateway $(if $(BRIEF),-brief) $(BENCHFLAGS)
 
 GROWTHFLAGS ?=
 .PHONY: bench-programs

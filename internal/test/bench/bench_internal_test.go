@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -225,4 +226,36 @@ func TestWrongFlagsAreReportedTogether(t *testing.T) {
 	require.ErrorContains(t, err, "-sizes")
 	require.ErrorContains(t, err, "-workers")
 	require.ErrorContains(t, replace("bench_internal_test.go", "no such", "", ""), "want a line")
+}
+
+func TestRunOfTheGatewayPrintsItsFiguresNextToThePlainSubscriber(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "gateway.json")
+	var out bytes.Buffer
+	err := runGateway(t.Context(), []string{
+		"-repeats=1", "-sockets=2", "-streams=2", "-deliveries=1000", "-rate=100", "-paced=100ms", "-opened=2", "-old=3", "-open=4", "-idle=0", "-rest=1ms",
+		"-store", t.TempDir(), "-json", file,
+	}, &out, io.Discard)
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "2 AG-UI streams, 100/s")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var r gatewayReport
+	require.NoError(t, json.Unmarshal(data, &r))
+	for _, x := range r.Rows {
+		require.NotNil(t, x.Gateway, "%s: %s", x.Load, x.Figure)
+		require.NotNil(t, x.Relay, "%s: %s", x.Load, x.Figure)
+	}
+	require.Len(t, r.Rows, 2*5+3+3)
+}
+
+func TestClientOfTheGatewayNoticesAnEventThatIsMissingOrTwice(t *testing.T) {
+	t.Parallel()
+	for _, second := range []int{0, 2} {
+		f := &frontends{left: make([]atomic.Int32, 3), arrived: make(chan struct{}, 3)}
+		c := &client{of: f}
+		require.NoError(t, c.event([]byte(`{"content":"`+mark(7, 0)+`"}`)), "an event of the history")
+		require.NoError(t, c.event([]byte(`{"content":"`+mark(0, 1)+`"}`)))
+		require.ErrorContains(t, c.event([]byte(`{"content":"`+mark(second, 1)+`"}`)), "want 1")
+	}
 }

@@ -6,6 +6,7 @@
 //	go run ./internal/test/bench -brief                a short run, in seconds
 //	go run ./internal/test/bench -cpuprofile cpu.out   profile the product at one point instead
 //	go run ./internal/test/bench growth                what grows with what: retained turns, readers, workers, …
+//	go run ./internal/test/bench gateway               deliveries of the gateway, its memory, next to a plain subscriber
 //
 // # Reading order
 //
@@ -16,6 +17,9 @@
 //	payload.go, questions.go, workflow_folders.go  what turns carry, and their tools
 //	report.go, output.go, machine.go        the table
 //	growth*.go, grow_*.go                   what grows with what, one file for each kind of measurement
+//	gateway.go, gateway_measure.go, gateway_report.go  the gateway: what is measured, and the table
+//	gateway_lab.go, gateway_relay.go        its process, and the baseline; gateway_door.go is the gateway under a profiler
+//	gateway_frontends.go, gateway_sockets.go  the publisher of its events, and its clients
 //	fill_journal.go, sweeper.go, remote.go  a full journal, a worker that only sweeps, roles in other processes
 package main
 
@@ -38,6 +42,8 @@ func main() {
 		err = child(ctx, os.Stdin, os.Stdout)
 	case len(os.Args) > 1 && os.Args[1] == growthArg:
 		err = runGrowth(ctx, os.Args[2:], os.Stdout, os.Stderr)
+	case len(os.Args) > 1 && os.Args[1] == gatewayArg:
+		err = runGateway(ctx, os.Args[2:], os.Stdout, os.Stderr)
 	default:
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}

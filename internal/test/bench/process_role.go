@@ -20,7 +20,7 @@ import (
 
 // spec is what a role is and how it runs.
 type spec struct {
-	Role       string  `json:"role"` // server, worker, publisher or sweeper
+	Role       string  `json:"role"` // server, worker, publisher, sweeper, or one of the gateway's: frontends, relay, door
 	Arm        string  `json:"arm"`  // of a worker: product, raw or usual
 	URL        string  `json:"url"`  // of the server; one that starts again listens where it did
 	Store      string  `json:"store"`
@@ -49,9 +49,11 @@ type request struct {
 
 	TurnsAChat int `json:"turns_a_chat"` // for retain
 
-	Ask   bool  `json:"ask"`   // the turns are turns of the tool that asks, for fill
-	Until int64 `json:"until"` // and they do so until then, spread over the second after it, Unix nanoseconds; 0 for no end
-	Of    int   `json:"of"`    // for answer: from how many turns, from From on, those to answer are taken; for leave: see there
+	Ask       bool             `json:"ask"`                 // the turns are turns of the tool that asks, for fill
+	Until     int64            `json:"until"`               // and they do so until then, spread over the second after it, Unix nanoseconds; 0 for no end
+	Frontends *frontendRequest `json:"frontends,omitempty"` // of frontends: history, open, first, deliver, leave
+
+	Of int `json:"of"` // for answer: from how many turns, from From on, those to answer are taken; for leave: see there
 }
 
 type reply struct {
@@ -60,6 +62,8 @@ type reply struct {
 	Swept *swept  `json:"swept,omitempty"` // for sweep
 	Sent  []int64 `json:"sent,omitempty"`  // for pace and answer: when each message was published, Unix nanoseconds
 	Error string  `json:"error,omitempty"`
+
+	Frontends *frontendReply `json:"frontends,omitempty"`
 }
 
 // role is what a server, a worker or a publisher does, in this process or in a separate one.
@@ -98,8 +102,23 @@ func start(ctx context.Context, s spec, dial dialer) (role, reply, error) {
 	case "sweeper":
 		sweeper, err := startSweeper(s, dial)
 		return sweeper, reply{}, err
+	case "frontends":
+		frontends, err := startFrontends(s, dial)
+		return frontends, reply{}, err
+	case "relay":
+		relay, err := startRelay(s, dial)
+		if err != nil {
+			return nil, reply{}, err
+		}
+		return relay, reply{URL: relay.url}, nil
+	case "door":
+		door, err := startDoor(ctx, s, dial)
+		if err != nil {
+			return nil, reply{}, err
+		}
+		return door, reply{URL: door.url}, nil
 	}
-	return nil, reply{}, fmt.Errorf("role %q is not server, worker, publisher or sweeper", s.Role)
+	return nil, reply{}, fmt.Errorf("role %q is not a role of this program", s.Role)
 }
 
 // child is the life of a process that is one role: a spec on stdin, then requests until
