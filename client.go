@@ -18,6 +18,7 @@ import (
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/traceparent"
 	"github.com/oneturn/oneturn/internal/worker"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
@@ -46,7 +47,8 @@ type ClientOptions struct {
 	AnswerWait time.Duration
 }
 
-// Client publishes turns and waits for their responses. It is safe for concurrent use.
+// Client publishes turns and waits for their responses. What it publishes has the OpenTelemetry span of the context, if there is
+// one, as its traceparent. It is safe for concurrent use.
 type Client struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
@@ -160,6 +162,9 @@ func (c *Client) publish(ctx context.Context, p message) (Receipt, error) {
 	}
 	if p.depth > 0 {
 		m.Header[subjects.HeaderDepth] = []string{strconv.Itoa(p.depth)}
+	}
+	if trace := traceparent.From(ctx); trace != "" {
+		m.Header[traceparent.Header] = []string{trace}
 	}
 	ack, err := c.js.PublishMsg(ctx, m)
 	switch {

@@ -33,7 +33,8 @@ If settings are wrong, the command prints all of them, each with a value that wo
 		}{}},
 		{"worker", "Runs tools. Without `--nats` and `--context` it embeds a NATS server. " +
 			"The standard variables of OpenTelemetry turn on [traces](operations.md#traces).", ownFields[Worker]()},
-		{"gateway", "Serves chats to frontends: see [gateway](gateway.md). `--listen` and `--http` are its own addresses: in a file or an environment\nthat a worker uses too, give each process its own.", ownFields[Gateway]()},
+		{"gateway", "Serves chats to frontends: see [gateway](gateway.md). `--listen` and `--http` are its own addresses: in a file or an environment\nthat a worker uses too, give each process its own. " +
+			"The standard variables of OpenTelemetry turn on [traces](operations.md#traces).", ownFields[Gateway]()},
 		{"publisher", "Publishes turns and answers.", ownFields[Publisher]()},
 		{"turnctl", "Every command of the operators' tool.", ownFields[Turnctl]()},
 		{"turnctl provision", "Creates streams, buckets and consumers on an external server. " +

@@ -121,6 +121,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	if err != nil {
 		return nil // the client is gone
 	}
+	c.end(http.StatusOK)
 	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
 	defer cancel()
 	watched := g.watch(c.id, c.target, owner)

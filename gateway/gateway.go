@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/catalog"
@@ -44,6 +45,9 @@ type Options struct {
 	Version  string
 	Logger   *slog.Logger          // slog.Default() if nil
 	Registry prometheus.Registerer // nil for no metrics
+	// TracerProvider makes an OpenTelemetry span for every request and every frame that is a command, without ids. Defaults to
+	// none; the traceparent of a client passes through all the same.
+	TracerProvider trace.TracerProvider
 }
 
 // Limits bound what clients may use. Zero is the default, a negative number means unlimited.
@@ -90,6 +94,7 @@ type Gateway struct {
 	handler http.Handler
 	table   []route
 	metrics *metrics
+	tracer  trace.Tracer
 	origins *auth.Origins
 	rates   *auth.Rates
 	places  *auth.Places
@@ -121,7 +126,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	g := &Gateway{o: o.withDefaults(), stopping: make(chan struct{})}
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
-	g.table = g.routes()
+	g.table, g.tracer = g.routes(), tracerOf(o.TracerProvider)
 	if err := subjects.CheckPool(g.o.Pool); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

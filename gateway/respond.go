@@ -55,6 +55,7 @@ func (g *Gateway) respond(c *call) error {
 	if result.Status == http.StatusTooManyRequests {
 		c.w.Header().Set("Retry-After", "1")
 	}
+	c.code = string(result.Code)
 	writeJSON(c.w, result.Status, result)
 	return nil
 }

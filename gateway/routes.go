@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 )
@@ -61,25 +63,31 @@ type call struct {
 	target auth.Target // what the path names, resolved; nothing at a door that authenticates itself
 
 	bodyRead bool // the body was read to its end
+
+	begun time.Time
+	span  trace.Span // nil without one, or when it has ended
+	code  string     // of the reply, as far as it is known; for the span
 }
 
 // answer sends a request to its door, and replies with the error of the door.
 func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 	out := &recorder{ResponseWriter: w}
-	begun := time.Now()
-	c := &call{w: out, r: r, door: "none"}
+	c := &call{w: out, r: r, door: "none", begun: time.Now()}
 	defer func() {
+		defer func() { // also if it panics again
+			g.metrics.request(c.door, out.code(), time.Since(c.begun))
+			c.end(out.code())
+		}()
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler { //nolint:errorlint // the value that net/http documents
-				g.metrics.request(c.door, out.code(), time.Since(begun))
 				panic(v)
 			}
 			g.panicked(c, out, v)
 		}
-		g.metrics.request(c.door, out.code(), time.Since(begun))
 	}()
 	if err := g.enter(c); err != nil {
 		p := refusalOf(err)
+		c.code = p.code
 		g.logRefusal(r.Context(), c.door, c.target.App, p)
 		if !out.begun {
 			if !c.bodyRead {
@@ -92,6 +100,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 
 // panicked replies to a request whose door has a bug. The client learns nothing about it.
 func (g *Gateway) panicked(c *call, out *recorder, v any) {
+	c.code = codeInternal
 	g.metrics.panics.Inc()
 	g.o.Logger.Error("a door of the gateway panicked", "door", c.door, "panic", events.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 	if !out.begun {
@@ -111,7 +120,9 @@ func (g *Gateway) enter(c *call) error {
 	if found.self {
 		return found.serve(c)
 	}
-	if c.id, err = auth.Check(c.r, g.o.Auth, auth.HeaderOnly); err != nil {
+	c.id, err = auth.Check(c.r, g.o.Auth, auth.HeaderOnly)
+	c.begin(g.tracer, found)
+	if err != nil {
 		return err
 	}
 	if c.params["app"] != "" { // else the body names the tenant

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -13,11 +14,13 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/pause"
+	"github.com/oneturn/oneturn/internal/traceparent"
 )
 
 // What a socket receives: answers, messages of the user, and requests to replay or to cancel. A frame has its fields in data
@@ -85,8 +88,9 @@ func (s *socket) sendError(err error) error {
 
 // frame is an inbound frame.
 type frame struct {
-	kind string // without "chat."
-	data map[string]any
+	kind  string // without "chat."
+	data  map[string]any
+	trace string // the traceparent that it continues, "" for none
 }
 
 func badFrame(code, message string) *refusedError {
@@ -111,6 +115,7 @@ func readFrame(data []byte) (*frame, error) {
 	if inner, ok := top["data"].(map[string]any); ok {
 		f.data = inner
 	}
+	f.trace = cmp.Or(textAt(top, traceparent.Header), textAt(f.data, traceparent.Header))
 	return f, nil
 }
 
@@ -129,25 +134,25 @@ func (s *socket) dispatch(ctx context.Context, f *frame) error {
 		if err != nil {
 			return err
 		}
-		return s.background(ctx, func() error { return s.cancel(ctx, r) })
+		return s.background(ctx, f, "cancel", func(ctx context.Context) error { return s.cancel(ctx, r) })
 	case isInput(f.kind) && !f.answersQuestion():
 		m, err := s.messageOf(f)
 		if err != nil {
 			return err
 		}
-		return s.background(ctx, func() error { return s.publish(ctx, m) })
+		return s.background(ctx, f, "message", func(ctx context.Context) error { return s.publish(ctx, m) })
 	case f.kind != events.KindDeferredResponse && events.AnswerKind(f.kind):
 		r, err := s.answerOf(f)
 		if err != nil {
 			return err
 		}
-		return s.background(ctx, func() error { return s.answer(ctx, f, r) })
+		return s.background(ctx, f, "answer", func(ctx context.Context) error { return s.answer(ctx, f, r) })
 	}
 	return badFrame("unknown_type", "frames of this type are not known: see docs/gateway.md for the types")
 }
 
-// background runs what waits for NATS, when there is a place for it. Its error ends the socket.
-func (s *socket) background(ctx context.Context, do func() error) error {
+// background runs the command of a frame, which waits for NATS, when there is a place for it. Its error ends the socket.
+func (s *socket) background(ctx context.Context, f *frame, name string, do func(context.Context) error) error {
 	select {
 	case s.places <- struct{}{}:
 	case <-ctx.Done():
@@ -155,7 +160,9 @@ func (s *socket) background(ctx context.Context, do func() error) error {
 	}
 	s.answers.Go(func() {
 		defer func() { <-s.places }()
-		if err := do(); err != nil {
+		ctx, span := s.command(ctx, f, name)
+		defer span.End()
+		if err := do(ctx); err != nil {
 			s.end(err)
 		}
 	})
@@ -217,6 +224,7 @@ func (s *socket) answer(ctx context.Context, f *frame, r *events.ToolCallRespons
 		s.g.logRefusal(ctx, "ws", s.target.App, p)
 		result = &events.AnswerResult{Status: p.status, Code: events.AnswerCode(p.code), Message: p.message, ToolCallID: r.ToolCallID}
 	}
+	setOutcome(trace.SpanFromContext(ctx), result.Status, string(result.Code))
 	if err := s.writeOwn("ack.tool_call_response", result); err != nil || !f.old() {
 		return err
 	}
@@ -240,7 +248,8 @@ type ack struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-func (a *ack) outcome(err error, stored string) {
+func (a *ack) outcome(ctx context.Context, err error, stored string) {
+	defer func() { setOutcome(trace.SpanFromContext(ctx), a.Status, a.Code) }()
 	a.Status, a.Code, a.Message = http.StatusAccepted, "published", stored
 	if err != nil {
 		p := refusalOf(err)
@@ -251,7 +260,7 @@ func (a *ack) outcome(err error, stored string) {
 // cancel publishes a cancel request.
 func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
 	a := ack{Turn: r.turn, ToolCallID: r.toolCallID}
-	a.outcome(s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
+	a.outcome(ctx, s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
 	return s.writeOwn("ack.cancel", a)
 }
 
@@ -274,7 +283,7 @@ func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
 // publish publishes the message of the user.
 func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
 	a := ack{MessageID: m.Message}
-	a.outcome(s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
+	a.outcome(ctx, s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
 	return s.writeOwn("ack.input", a)
 }
 

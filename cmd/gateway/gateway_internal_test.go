@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,13 +26,18 @@ func noEnv(string) (string, bool) { return "", false }
 // started runs a gateway until stop, which returns its exit code.
 func started(t *testing.T, args ...string) (s start, stop func() int) {
 	t.Helper()
+	return startedWith(t, noEnv, args...)
+}
+
+func startedWith(t *testing.T, env cli.Lookup, args ...string) (s start, stop func() int) {
+	t.Helper()
 	server := harness.NewServer(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	read, write := io.Pipe()
 	code := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		code <- run(ctx, append([]string{"--nats", server.URL(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"}, args...), noEnv, write, &stderr)
+		code <- run(ctx, append([]string{"--nats", server.URL(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"}, args...), env, write, &stderr)
 		_ = write.Close() // a pipe never fails to
 	}()
 	require.NoError(t, json.NewDecoder(read).Decode(&s), "%s", &stderr)
@@ -65,6 +71,27 @@ func TestGatewayServesChatsPubliclyAndItsHealthPrivately(t *testing.T) {
 	}
 	require.Equal(t, http.StatusForbidden, status(t, s.URL+"/api/chats/acme/c/events", "Origin", "https://evil.example"))
 	require.Equal(t, cli.OK, stop())
+}
+
+func TestSpansOfTheGatewayAreExportedToTheCollector(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			got <- r.URL.Path + " " + string(body)
+		}
+	}))
+	t.Cleanup(collector.Close)
+	env := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
+	s, stop := startedWith(t, func(name string) (string, bool) { value, ok := env[name]; return value, ok }, "--dev")
+	require.Equal(t, collector.URL+"/v1/traces", s.Traces)
+	require.Equal(t, http.StatusOK, status(t, s.URL+"/api/chats/acme/canary/events"))
+	require.Equal(t, cli.OK, stop())
+	spans := <-got
+	require.Contains(t, spans, "/v1/traces ")
+	require.Contains(t, spans, "oneturn-gateway")
+	require.Contains(t, spans, "gateway events")
+	require.NotContains(t, spans, "canary")
 }
 
 func TestStaticTokenOpensTheChatsOfItsTenant(t *testing.T) {

@@ -45,6 +45,6 @@ func command(env cli.Lookup) *cobra.Command {
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(cli.Version(env))
 	return cli.Command(cmd, env, func(cmd *cobra.Command, _ []string) error {
-		return serve(cmd.Context(), &cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return serve(cmd.Context(), &cfg, env, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}, &cfg)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/cmd/internal/probes"
+	"github.com/oneturn/oneturn/cmd/internal/traces"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/gateway"
 )
@@ -23,7 +24,7 @@ import (
 const clientName = "oneturn-gateway"
 
 // serve runs a gateway until ctx ends or a permanent failure.
-func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) error {
+func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, stderr io.Writer) error {
 	logger := cfg.Logger(stderr)
 	access, err := newAccess(cfg, logger)
 	if err != nil {
@@ -44,6 +45,8 @@ func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) e
 		cancel()
 		public.shutdown(ended)
 	}()
+	spans := traces.New(ctx, clientName, env, logger)
+	defer spans.Close()
 	nc, err := config.Connect(cfg.NATS, clientName, logger)
 	if err != nil {
 		return err
@@ -51,14 +54,16 @@ func serve(ctx context.Context, cfg *config.Gateway, stdout, stderr io.Writer) e
 	defer nc.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	g, err := gateway.New(ctx, options(cfg, nc, access, logger, registry))
+	o := options(cfg, nc, access, logger, registry)
+	o.TracerProvider = spans.Provider()
+	g, err := gateway.New(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
 	private.Serve(g, registry, logger)
 	public.serve(g, cfg, logger)
-	if err := newStart(cfg, nc, public, private).write(cfg.Format, stdout); err != nil {
+	if err := newStart(cfg, nc, public, private, spans).write(cfg.Format, stdout); err != nil {
 		return err
 	}
 	select {
@@ -106,11 +111,12 @@ type start struct {
 	NATS   string `json:"nats"`
 	HTTP   string `json:"http,omitempty"`
 	Access string `json:"access"`
+	Traces string `json:"traces,omitempty"` // URL to which spans are exported
 }
 
-func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *probes.Server) *start {
+func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *probes.Server, spans *traces.Exporter) *start {
 	s := &start{
-		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.URL(),
+		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.URL(), Traces: spans.URL(),
 		Access: "no tokens: every program on this machine may do everything",
 	}
 	switch {
@@ -132,6 +138,9 @@ func (s *start) write(format string, w io.Writer) error {
 	text := fmt.Sprintf("oneturn gateway is ready\n  url        %s\n  nats       %s\n  access     %s\n", s.URL, s.NATS, s.Access)
 	if s.HTTP != "" {
 		text += fmt.Sprintf("  http       %s/healthz, /readyz, /metrics\n", s.HTTP)
+	}
+	if s.Traces != "" {
+		text += fmt.Sprintf("  traces     spans of requests go to %s\n", s.Traces)
 	}
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the output: %w", err)

@@ -8,8 +8,8 @@
 //
 // # Files
 //
-// main.go has the command. serve.go starts the parts in order and runs until they end: traces.go (spans for an OpenTelemetry
-// collector), connection.go (connects to NATS, or embeds a server and provisions it), single_worker.go (whether another worker
-// is on the embedded server). start_report.go prints what has been started.
+// main.go has the command. serve.go starts the parts in order and runs until they end: connection.go (connects to NATS, or
+// embeds a server and provisions it), single_worker.go (whether another worker is on the embedded server). start_report.go
+// prints what has been started.
 // process_protection_*.go keep other processes of the user, such as tools, out of the memory of the worker.
 package main

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/cmd/internal/probes"
+	"github.com/oneturn/oneturn/cmd/internal/traces"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools/python"
@@ -45,8 +46,8 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	if err != nil {
 		return err
 	}
-	traces := newTraces(ctx, env, logger)
-	defer traces.close()
+	spans := traces.New(ctx, clientName, env, logger)
+	defer spans.Close()
 	link, err := connect(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := workerConfig(cfg, logger, registry)
-	c.TracerProvider = traces.tracerProvider()
+	c.TracerProvider = spans.Provider()
 	if link.server != nil {
 		c.StoreUse, c.Alone = link.server.StoreUse, link.alone()
 	}
@@ -73,7 +74,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("no tool is bound: turns of these workflows end as no_binding: run turnctl check DIR", "workflows", cfg.Workflows)
 	}
-	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, link, web, traces).write(cfg.Format, stdout) })
+	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, link, web, spans).write(cfg.Format, stdout) })
 }
 
 // keyFile is the name of the key file in the store of the embedded server.

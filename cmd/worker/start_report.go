@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/cmd/internal/probes"
+	"github.com/oneturn/oneturn/cmd/internal/traces"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
@@ -50,10 +51,10 @@ type startedWorkflow struct {
 // maxProblems is how many causes of errors are printed.
 const maxProblems = 10
 
-func newStart(cfg *config.Worker, w *oneturn.Worker, l *natsLink, web *probes.Server, traces *traces) *start {
+func newStart(cfg *config.Worker, w *oneturn.Worker, l *natsLink, web *probes.Server, spans *traces.Exporter) *start {
 	set := w.Bindings()
 	s := &start{
-		Name: w.Name(), NATS: l.url, Pool: cfg.Pool, Tier: l.tier, HTTP: web.URL(), Traces: traces.url(), Folder: cfg.Workflows,
+		Name: w.Name(), NATS: l.url, Pool: cfg.Pool, Tier: l.tier, HTTP: web.URL(), Traces: spans.URL(), Folder: cfg.Workflows,
 		Publish: strings.TrimSuffix(l.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
 
 		Workflows: []startedWorkflow{},

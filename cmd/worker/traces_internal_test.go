@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/hex"
@@ -23,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/cmd/internal/traces"
 )
 
 // receiver is an OTLP/HTTP collector that keeps what it gets.
@@ -197,35 +196,6 @@ func TestWorkerDoesNotWaitForACollectorThatDoesNotAnswer(t *testing.T) {
 	doTraced(t, w)
 	begin := time.Now()
 	require.Zero(t, w.stop(), w.stderr)
-	require.Less(t, time.Since(begin), 3*flushTimeout)
+	require.Less(t, time.Since(begin), 3*traces.FlushTimeout)
 	require.Contains(t, w.stderr.String(), "the last spans were not exported")
-}
-
-func TestTracesAreExportedOnlyToAUsableEndpoint(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		env        map[string]string
-		want, fail string
-	}{
-		{env: nil},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": ""}},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, want: "http://c:4318/v1/traces"},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://u:secret@c/otlp/"}, want: "https://c/otlp/v1/traces"},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d/x"}, want: "http://d/x"},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "True"}},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "false"}, want: "http://c/v1/traces"},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4318"}, fail: "OTEL_EXPORTER_OTLP_ENDPOINT: invalid URL"},
-		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, fail: `unsupported protocol "grpc"`},
-	} {
-		got, err := tracesEndpoint(env(c.env))
-		require.Equal(t, c.want, got, c.env)
-		if c.fail == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, c.fail)
-		var log bytes.Buffer
-		require.Nil(t, newTraces(t.Context(), env(c.env), config.Logger("info", false, &log)))
-		require.Contains(t, log.String(), "traces are not exported")
-	}
 }

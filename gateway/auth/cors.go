@@ -9,10 +9,11 @@ import (
 // pages get no header, so that browsers refuse them. The page has its token itself, so credentials of the browser are never
 // allowed.
 func (o *Origins) CORS(next http.Handler) http.Handler {
-	headers := strings.Join([]string{"authorization", "content-type", "last-event-id", "x-copilotcloud-public-api-key"}, ", ")
+	headers := strings.Join([]string{"authorization", "content-type", "last-event-id", "x-copilotcloud-public-api-key", "traceparent", "tracestate"}, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Add("Vary", "Origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin") // nor can they embed them, where a browser asks for no permission
 		origin := originOf(r)
 		allowed := origin != "" && o.Check(r) == nil
 		if allowed {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/traceparent"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -45,6 +46,9 @@ func Answer(ctx context.Context, js jetstream.JetStream, space subjects.Space, s
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	m := &nats.Msg{Subject: subject, Header: nats.Header{subjects.HeaderReply: {result}}, Data: body}
+	if trace := traceparent.From(ctx); trace != "" {
+		m.Header[traceparent.Header] = []string{trace}
+	}
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: publish to %s: %w", r.ToolCallID, subject, err)

@@ -6,7 +6,6 @@ package oteltrace
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/traceparent"
 )
 
 // attributes is how many a span gets at most when it begins.
@@ -37,7 +37,7 @@ type tracer struct {
 // Begin implements [engine.Spans]. The tool gets this span as its parent instead of the turn's.
 func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(engine.Outcome)) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
-		if parent, ok := parse(call.Trace); ok {
+		if parent, ok := traceparent.Parse(call.Trace); ok {
 			ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 		}
 	}
@@ -55,7 +55,7 @@ func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, 
 	ctx, span := t.tracer.Start(ctx, "tool "+call.Name, trace.WithAttributes(attrs...))
 	if own := span.SpanContext(); own.IsValid() {
 		traced := *call
-		traced.Trace = format(own)
+		traced.Trace = traceparent.Format(own)
 		call = &traced
 	}
 	return ctx, call, func(o engine.Outcome) { t.end(span, o) }
@@ -106,30 +106,4 @@ func named(key string) bool {
 	default:
 		return false
 	}
-}
-
-// format writes a span as a W3C traceparent.
-func format(s trace.SpanContext) string {
-	return fmt.Sprintf("00-%s-%s-%s", s.TraceID(), s.SpanID(), s.TraceFlags())
-}
-
-// parse reads a W3C traceparent.
-func parse(text string) (trace.SpanContext, bool) {
-	const length = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
-	if len(text) != length {
-		return trace.SpanContext{}, false
-	}
-	traceID, err := trace.TraceIDFromHex(text[3:35])
-	if err != nil {
-		return trace.SpanContext{}, false
-	}
-	spanID, err := trace.SpanIDFromHex(text[36:52])
-	if err != nil {
-		return trace.SpanContext{}, false
-	}
-	flags := trace.TraceFlags(0)
-	if text[54] == '1' || text[54] == '3' {
-		flags = trace.FlagsSampled
-	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: flags, Remote: true}), true
 }

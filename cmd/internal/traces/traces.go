@@ -1,10 +1,9 @@
-// traces.go exports a span for each call of a tool, if the environment names an OpenTelemetry
+// Package traces exports the spans of a command, if the environment names an OpenTelemetry
 // collector. The standard variables of OpenTelemetry configure it: nothing is exported without an
 // endpoint, and the exporter reads headers, timeouts and certificates itself. Spans have ids,
 // names and codes, never data of a turn. An unreachable collector costs spans, not turns: they
 // are exported in batches from a bounded queue, which drops what it has no room for.
-
-package main
+package traces
 
 import (
 	"cmp"
@@ -35,21 +34,21 @@ const (
 	disabledVariable       = "OTEL_SDK_DISABLED"
 )
 
-// flushTimeout bounds the export of the last spans when the worker stops.
-const flushTimeout = 3 * time.Second
+// FlushTimeout bounds the export of the last spans when a command stops.
+const FlushTimeout = 3 * time.Second
 
-// traces exports spans. A nil *traces exports nothing.
-type traces struct {
+// Exporter exports spans. A nil *Exporter exports nothing.
+type Exporter struct {
 	provider *trace.TracerProvider
 	endpoint string
 	logger   *slog.Logger
 }
 
-// newTraces starts the export of spans, or returns nil if the environment does not ask for it.
+// New starts the export of spans of a service, or returns nil if the environment does not ask for it.
 // Settings that cannot work are logged and export nothing: they are often set for all programs of
-// a machine, and a worker is useful without traces.
-func newTraces(ctx context.Context, lookup cli.Lookup, logger *slog.Logger) *traces {
-	endpoint, err := tracesEndpoint(lookup)
+// a machine, and a command is useful without traces.
+func New(ctx context.Context, service string, lookup cli.Lookup, logger *slog.Logger) *Exporter {
+	endpoint, err := endpointOf(lookup)
 	if err != nil {
 		logger.Warn("traces are not exported", "err", err)
 		return nil
@@ -63,24 +62,24 @@ func newTraces(ctx context.Context, lookup cli.Lookup, logger *slog.Logger) *tra
 		return nil
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", clientName), attribute.String("service.version", cli.ReadBuild().Version),
+		attribute.String("service.name", service), attribute.String("service.version", cli.ReadBuild().Version),
 	), resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
-		logger.Warn("a part of the description of this worker is missing in its traces", "err", err)
+		logger.Warn("a part of the description of this program is missing in its traces", "err", err)
 	}
 	var lines throttle.Lines
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		lines.Log(context.Background(), logger, time.Now(), "otlp", "", 1, slog.LevelWarn, "spans were not exported", "err", err)
 	}))
-	return &traces{
+	return &Exporter{
 		provider: trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)),
 		endpoint: endpoint, logger: logger,
 	}
 }
 
-// tracesEndpoint returns the URL to export to, or "" for no export. Credentials belong into
+// endpointOf returns the URL to export to, or "" for no export. Credentials belong into
 // OTEL_EXPORTER_OTLP_HEADERS: credentials in a URL are not sent, and not printed.
-func tracesEndpoint(lookup cli.Lookup) (string, error) {
+func endpointOf(lookup cli.Lookup) (string, error) {
 	value := func(names ...string) (name, value string) {
 		for _, name := range names {
 			if value, _ := lookup(name); value != "" {
@@ -108,28 +107,28 @@ func tracesEndpoint(lookup cli.Lookup) (string, error) {
 	return to.String(), nil
 }
 
-// tracerProvider makes the spans of calls; it is nil if nothing is exported.
-func (t *traces) tracerProvider() oteltrace.TracerProvider {
+// Provider makes the spans; it is nil if nothing is exported.
+func (t *Exporter) Provider() oteltrace.TracerProvider {
 	if t == nil {
 		return nil
 	}
 	return t.provider
 }
 
-// url returns where spans go, "" if nothing is exported.
-func (t *traces) url() string {
+// URL returns where spans go, "" if nothing is exported.
+func (t *Exporter) URL() string {
 	if t == nil {
 		return ""
 	}
 	return t.endpoint
 }
 
-// close exports the last spans, for flushTimeout at most, and ends the export.
-func (t *traces) close() {
+// Close exports the last spans, for [FlushTimeout] at most, and ends the export.
+func (t *Exporter) Close() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), FlushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		t.logger.Warn("the last spans were not exported", "err", err)

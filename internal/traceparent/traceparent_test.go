@@ -1,0 +1,32 @@
+package traceparent_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/internal/traceparent"
+)
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestContextHasTheTraceOfTheHeader(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, parent, traceparent.From(traceparent.With(t.Context(), parent)))
+	require.Empty(t, traceparent.From(t.Context()))
+	span, ok := traceparent.Parse(parent)
+	require.True(t, ok)
+	require.True(t, span.IsSampled())
+	require.True(t, span.IsRemote())
+}
+
+func TestHeaderThatIsNotATraceIsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "x", "00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c.b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333\n-01",
+	} {
+		require.Empty(t, traceparent.From(traceparent.With(t.Context(), text)), text)
+	}
+}
