@@ -191,6 +191,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		leaveBody(w, r)
 	}
+	if len(r.TransferEncoding) > 0 {
+		// A proxy may go by a Content-Length that the server had to ignore: what it takes for the rest of this body must not
+		// become the begin of another client's request.
+		w.Header().Set("Connection", "close")
+	}
 	g.handler.ServeHTTP(w, r)
 }
 

@@ -147,7 +147,12 @@ func (g *gate) replica(change ...func(*gateway.Options)) (*gateway.Gateway, *htt
 // openShop starts a gateway and a worker.
 func openShop(t *testing.T) *gate {
 	t.Helper()
-	g := open(t)
+	return openShopWith(t)
+}
+
+func openShopWith(t *testing.T, change ...func(*gateway.Options)) *gate {
+	t.Helper()
+	g := open(t, change...)
 	harness.StartWorker(t, g.server, shop())
 	return g
 }

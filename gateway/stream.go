@@ -19,7 +19,7 @@ type eventStream struct {
 func newEventStream(w http.ResponseWriter) (*eventStream, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Cache-Control", "no-cache, no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Content-Type-Options", "nosniff")
 	s := &eventStream{w, http.NewResponseController(w)}
