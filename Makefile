@@ -105,9 +105,18 @@ clients: build ## test the JavaScript and Python clients against real workers (w
 
 # The lock file pins what is installed; install scripts do not run.
 .PHONY: gateway-test
-gateway-test: build ## test the gateway with AG-UI's clients in Node, and with a page in Chromium (needs node, npm and chromium; 2 min)
+gateway-test: build copilotkit-page ## test the gateway with AG-UI's clients in Node, and with pages in Chromium (needs node, npm and chromium; 3 min)
 	cd internal/test/frontend && npm ci --ignore-scripts --loglevel=error
 	go test -count=1 -tags=frontend -timeout=4m ./internal/test/frontend
+
+# npm writes this file last. Without it, or if the lock file is newer, everything is installed again; install scripts do not run.
+COPILOTKIT := examples/12-frontend/copilotkit
+$(COPILOTKIT)/node_modules/.package-lock.json: $(COPILOTKIT)/package-lock.json
+	cd $(COPILOTKIT) && npm ci --ignore-scripts --loglevel=error
+
+.PHONY: copilotkit-page
+copilotkit-page: $(COPILOTKIT)/node_modules/.package-lock.json ## build the page with CopilotKit of examples/12-frontend (needs node and npm; 1 min, 500 MB)
+	cd $(COPILOTKIT) && npm run --silent build
 
 # Without the measuring program, which would measure the detector, and the documents, whose commands
 # run in processes that it does not see. RACESKIP omits more. `make test` vets what it compiles.

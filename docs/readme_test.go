@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -32,17 +33,39 @@ type shell struct {
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{t: t, dir: t.TempDir(), nats: freePort(t), http: freePort(t)}
-	require.NoError(t, os.CopyFS(filepath.Join(s.dir, "examples"), os.DirFS("../examples")))
+	copyExamples(t, filepath.Join(s.dir, "examples"))
 	for name, setting := range map[string]string{
 		"worker":    `case " $* " in *" --nats "*) ;; *) export ONETURN_LISTEN=127.0.0.1:` + s.nats + `;; esac; export ONETURN_HTTP=127.0.0.1:` + s.http,
 		"publisher": "export ONETURN_NATS=nats://127.0.0.1:" + s.nats,
 		"turnctl":   "export ONETURN_NATS=nats://127.0.0.1:" + s.nats,
+		"gateway":   "export ONETURN_HTTP=off ONETURN_NATS=nats://127.0.0.1:" + s.nats,
 	} {
 		write(t, s.dir, "bin/"+name, fmt.Sprintf("#!/bin/sh\n%s\nexec %s \"$@\"\n", setting, filepath.Join(bin(t), name)))
 		require.NoError(t, os.Chmod(filepath.Join(s.dir, "bin", name), 0o700))
 	}
 	t.Cleanup(s.stop)
 	return s
+}
+
+// copyExamples copies the examples without what npm has installed and built.
+func copyExamples(t *testing.T, to string) {
+	t.Helper()
+	all := os.DirFS("../examples")
+	require.NoError(t, fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == "node_modules" || d.Name() == "dist":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		}
+		data, err := fs.ReadFile(all, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), data, 0o600)
+	}))
 }
 
 func freePort(t *testing.T) string {
@@ -122,7 +145,8 @@ func (s *shell) start(line string) string {
 
 // isService reports whether a line starts a service of an example, which prints that it is ready.
 func isService(line string) bool {
-	return strings.HasSuffix(line, " &") && (strings.HasPrefix(line, "go run ./examples/") || strings.HasPrefix(line, "python3 examples/"))
+	return strings.HasSuffix(line, " &") && (strings.HasPrefix(line, "go run ./examples/") || strings.HasPrefix(line, "python3 examples/") ||
+		strings.HasPrefix(line, "bin/gateway "))
 }
 
 // service starts one and returns what it prints when it is ready.

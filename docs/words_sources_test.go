@@ -37,7 +37,8 @@ func (m match) String() string {
 // notSearched are paths whose words are not ours to choose, are history, or are the word list itself.
 var notSearched = []string{
 	"CHANGELOG.md", "LICENSE", "docs/notes/", "docs/words_", "testdata/mozaiks/", "internal/test/programcases/testdata/", ".ci/lint/", ".ci/mcp-everything/", "clients/js/node_modules/",
-	"clients/js/package-lock.json", "internal/test/frontend/node_modules/", "internal/test/frontend/package-lock.json", "examples/12-frontend/page/agui.", ".git", "bin/",
+	"clients/js/package-lock.json", "internal/test/frontend/node_modules/", "internal/test/frontend/package-lock.json", "examples/12-frontend/page/agui.", "examples/12-frontend/copilotkit/node_modules/",
+	"examples/12-frontend/copilotkit/dist/", "examples/12-frontend/copilotkit/package-lock.json", ".git", "bin/",
 }
 
 // searchTree returns all matches, in the order of the files.

@@ -1,16 +1,15 @@
 // A page that shows a chat of a workflow, and the orchestrator of that workflow: it answers each message of a user with a
-// turn of the agent that asks for approval. The page speaks to the gateway, the orchestrator to NATS.
+// turn of the agent that asks for approval. The page speaks to the gateway, the orchestrator to NATS. Files: main.go (the
+// orchestrator), pages.go (serves the pages).
 package main
 
 import (
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -27,11 +26,8 @@ import (
 
 const workflow = "Studio" // of examples/02-approval
 
-//go:embed page
-var page embed.FS
-
 // settings are what the flags set.
-type settings struct{ listen, nats, gateway string }
+type settings struct{ listen, nats, gateway, copilotkit string }
 
 // message is the event chat.user_message, as far as it is used.
 type message struct {
@@ -95,26 +91,6 @@ func turnFor(e *message) *oneturn.Turn {
 	}
 }
 
-// pages serves the page. Its policy allows its own scripts and styles, and requests to the gateway, and nothing else.
-func pages(gateway string) (http.Handler, error) {
-	files, err := fs.Sub(page, "page")
-	if err != nil {
-		return nil, fmt.Errorf("read the page: %w", err)
-	}
-	sockets := "ws" + strings.TrimPrefix(gateway, "http")
-	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /settings.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"gateway": gateway, "workflow": workflow, "app": "default"}) // the reader may be gone
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' "+gateway+" "+sockets+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		mux.ServeHTTP(w, r)
-	}), nil
-}
-
 // run serves until ctx ends.
 func run(ctx context.Context, s settings, out io.Writer) error {
 	nc, err := nats.Connect(s.nats, nats.Name("studio"), nats.MaxReconnects(-1))
@@ -127,7 +103,7 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 		return err
 	}
 	defer end()
-	handler, err := pages(strings.TrimSuffix(s.gateway, "/"))
+	handler, err := pages(strings.TrimSuffix(s.gateway, "/"), s.copilotkit)
 	if err != nil {
 		return err
 	}
@@ -150,6 +126,7 @@ func main() {
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:3000", "address of the page")
 	flag.StringVar(&s.nats, "nats", nats.DefaultURL, "NATS server")
 	flag.StringVar(&s.gateway, "gateway", "http://127.0.0.1:8090", "address of the gateway, for browsers")
+	flag.StringVar(&s.copilotkit, "copilotkit", "examples/12-frontend/copilotkit/dist", "folder of the page with CopilotKit, as npm run build makes it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s, os.Stdout)

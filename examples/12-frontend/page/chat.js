@@ -9,6 +9,7 @@ const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); addEve
 
 if (!location.hash.slice(1)) history.replaceState(null, '', '#' + crypto.randomUUID())
 addEventListener('hashchange', () => location.reload())
+$('copilotkit').href += location.hash // the same chat
 $('new').href = '#' + crypto.randomUUID()
 $('token').value = sessionStorage.getItem('token') ?? ''
 $('token').onchange = () => { sessionStorage.setItem('token', $('token').value); location.reload() }

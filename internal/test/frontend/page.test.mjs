@@ -1,26 +1,17 @@
 // The page of examples/12-frontend in Chromium, while what it depends on is killed and started again.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { chromium } from 'playwright-core'
-
-const limit = 30_000
-const stage = async (what) => {
-  const response = await fetch(`${process.env.ONETURN_STAGE}/${what}`, { method: 'POST' })
-  assert.equal(response.status, 200, await response.text())
-}
+import { answered, launch, open as openTab, question, stage, takeover } from './browser.mjs'
 
 let browser
-before(async () => { browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] }) })
+before(async () => { browser = await launch() })
 after(() => browser?.close())
 
-// open opens a tab, which must log no error but those of a connection.
+// Errors that may be logged: of connections, which the tests cut, and of AG-UI's client when it looks whether it may compile code,
+// which the policy of the page forbids.
+const expected = /^(Failed to load resource|WebSocket connection to|Agent execution failed: TypeError: Failed to fetch|This document requires 'TrustedScript')/
 const open = async (context, url = process.env.ONETURN_PAGE) => {
-  const tab = await context.newPage()
-  tab.setDefaultTimeout(limit)
-  tab.faults = []
-  tab.on('pageerror', (error) => tab.faults.push(String(error)))
-  tab.on('dialog', (dialog) => { tab.faults.push(`a dialog: ${dialog.message()}`); dialog.dismiss() })
-  await tab.goto(url)
+  const tab = await openTab(context, url, { logged: (text) => !expected.test(text) })
   await tab.locator('#status', { hasText: /^connected$/ }).waitFor()
   return tab
 }
@@ -28,8 +19,6 @@ const write = async (tab, text) => {
   await tab.locator('#text').fill(text)
   await tab.locator('#send').click()
 }
-const question = (tab) => tab.locator('.question')
-const result = (tab, text) => tab.locator('.result', { hasText: text }).first().waitFor()
 
 test('a question is shown, survives a reload and the death of its worker, and is answered', { timeout: 90_000 }, async () => {
   const context = await browser.newContext({ viewport: { width: 900, height: 820 } })
@@ -45,11 +34,9 @@ test('a question is shown, survives a reload and the death of its worker, and is
   await question(second).waitFor()
   assert.equal(await second.locator('#messages').innerText(), await tab.locator('#messages').innerText())
 
-  await stage('kill/worker')
-  await question(tab).getByText('Approve').click()
-  await stage('start/worker')
-  await result(tab, 'Spring sale is published.')
-  await result(second, 'Spring sale is published.')
+  await takeover(() => question(tab).getByText('Approve').click())
+  await answered(tab, 'Spring sale is published.')
+  await answered(second, 'Spring sale is published.')
   await question(tab).waitFor({ state: 'detached' })
   await question(second).waitFor({ state: 'detached' })
   assert.equal(await tab.locator('.user').count(), 1)
@@ -66,7 +53,7 @@ test('another gateway takes over, also while the answer is sent', { timeout: 90_
   await tab.locator('#status', { hasNotText: /^connected$/ }).waitFor()
   await question(tab).getByText('Reject').click()
   await stage('start/gateway')
-  await result(tab, 'Winter sale stays a draft')
+  await answered(tab, 'Winter sale stays a draft')
   await tab.locator('#status', { hasText: /^connected$/ }).waitFor()
   assert.equal(await tab.locator('.user').count(), 1)
   assert.deepEqual(tab.faults, [])
@@ -83,8 +70,8 @@ test('a page that was offline sends what was written, once', { timeout: 90_000 }
   await question(tab).waitFor()
   const other = await open(await browser.newContext(), tab.url())
   await question(other).getByText('Approve').click()
-  await result(other, 'Autumn sale is published.')
-  await result(tab, 'Autumn sale is published.')
+  await answered(other, 'Autumn sale is published.')
+  await answered(tab, 'Autumn sale is published.')
   assert.equal(await tab.locator('.user').count(), 1)
   assert.deepEqual([...tab.faults, ...other.faults], [])
   await other.context().close()
@@ -99,22 +86,7 @@ test('a message waits for the orchestrator', { timeout: 90_000 }, async () => {
   await tab.locator('.user').waitFor()
   await stage('start/page')
   await question(tab).getByText('Approve').click()
-  await result(tab, 'Summer sale is published.')
-  assert.deepEqual(tab.faults, [])
-  await context.close()
-})
-
-test('what a user or an agent writes is text, never HTML', { timeout: 90_000 }, async () => {
-  const context = await browser.newContext()
-  const tab = await open(context)
-  const hostile = '<script>alert(1)</script><img src=x onerror="alert(2)"> </pre><b>bold</b>'
-  await write(tab, hostile)
-  await question(tab).waitFor()
-  const body = await tab.locator('#messages').innerText()
-  assert.ok(body.split(hostile).length > 1, body)
-  await question(tab).getByText('Approve').click()
-  await result(tab, 'is published.')
-  assert.equal(await tab.locator('#messages :is(script, img, b)').count(), 0)
+  await answered(tab, 'Summer sale is published.')
   assert.deepEqual(tab.faults, [])
   await context.close()
 })
