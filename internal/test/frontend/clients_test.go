@@ -176,7 +176,7 @@ func waitForWorkflow(t *testing.T, gateway, workflow string) {
 			Agents map[string]any `json:"agents"`
 		}
 		return json.NewDecoder(response.Body).Decode(&info) == nil && info.Agents[workflow] != nil
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 }
 
 // node runs tests in Node, with settings in the environment.

@@ -79,6 +79,20 @@ func (s *stage) serve() string {
 	return served.URL
 }
 
+// pageProgram builds the program that serves the pages, once for all tests.
+var pageProgram = sync.OnceValues(func() (string, error) {
+	program, err := filepath.Abs("../../../bin/frontend-page")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "./examples/12-frontend")
+	build.Dir = "../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+})
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -93,11 +107,8 @@ func newStage(t *testing.T, server *oneturntest.Server, withWorkers bool) *stage
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
-	page := filepath.Join(t.TempDir(), "page")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", page, "./examples/12-frontend")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	page, err := pageProgram()
+	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(root, "bin/gateway"), "run make build")
 
 	nats, gateway, shown := server.URL(), freeAddress(t), freeAddress(t)
