@@ -151,7 +151,7 @@ func (g *Gateway) sendEvent(ctx context.Context, stream *eventStream, watched *w
 	if err := watched.allow(ctx, e); err != nil {
 		return err
 	}
-	frame, err := frameOf(e.JSON, e.Name, e.Sequence, e.Replay)
+	frame, err := preparedFrame(e)
 	if frame == nil || err != nil {
 		return err
 	}

@@ -7,11 +7,19 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/feed"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // A frame is an event as frontends get it: the stored envelope with its sequence, without what only workers need. What
 // the source has hidden is never sent, live or on replay: the event itself has the decision.
+
+// preparedFrame is [frameOf] of an event of a feed, made once for all sockets and streams.
+func preparedFrame(e *feed.Event) ([]byte, error) { return e.Prepared(frameOfEvent) }
+
+func frameOfEvent(e *feed.Event) ([]byte, error) {
+	return frameOf(e.JSON, e.Name, e.Sequence, e.Replay)
+}
 
 // frameOf returns the frame of an event; nil for one that people may not see.
 func frameOf(event []byte, name subjects.Record, sequence uint64, replay bool) ([]byte, error) {

@@ -16,6 +16,8 @@ type metrics struct {
 	closes   *prometheus.CounterVec   // code, reason
 	frames   *prometheus.CounterVec   // door, direction
 	panics   prometheus.Counter
+
+	socketFrames prometheus.Counter // of frames: sent to WebSockets
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -36,6 +38,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		frames: counter("frames_total", "Frames of WebSockets and events of streams, by door and direction.", "door", "direction"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
 	}
+	m.socketFrames = m.frames.WithLabelValues("ws", "out")
 	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,14 +77,15 @@ func (g *Gateway) socket(c *call) error {
 		return err
 	}
 	defer leave()
-	conn, err := websocket.Accept(c.w, r, &websocket.AcceptOptions{
+	hijacked := &hijacker{ResponseWriter: c.w}
+	conn, err := websocket.Accept(hijacked, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
 		Subprotocols:       []string{protocolName},
 	})
 	if err != nil {
 		return nil // Accept has answered
 	}
-	s := &socket{g: g, conn: conn, id: id, target: target, after: after}
+	s := &socket{g: g, conn: conn, wire: hijacked.wire, id: id, target: target, after: after}
 	s.run(refused)
 	return nil
 }
@@ -109,6 +111,7 @@ func (g *Gateway) admit(c *call) (*auth.Identity, auth.Target, error) {
 type socket struct {
 	g      *Gateway
 	conn   *websocket.Conn
+	wire   *wire // of conn
 	id     *auth.Identity
 	target auth.Target
 
@@ -206,21 +209,29 @@ func (s *socket) writes() bool {
 	return s.writing.Load() > 0 || time.Since(time.Unix(0, s.written.Load())) < pongWait
 }
 
-// write sends a frame. A client that reads nothing for a while is too slow.
-func (s *socket) write(frame []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-	defer cancel()
+// write sends frames. A client that reads nothing for a while is too slow.
+func (s *socket) write(frames ...[]byte) error {
+	if len(frames) == 0 {
+		return nil
+	}
 	s.writing.Add(1)
-	err := s.conn.Write(ctx, websocket.MessageText, frame)
+	s.wire.collect(frames)
+	var err error
+	for _, frame := range frames {
+		// Its context would cost more than the write; the connection has the deadline.
+		if err = s.conn.Write(context.Background(), websocket.MessageText, frame); err != nil {
+			break
+		}
+	}
 	s.writing.Add(-1)
 	s.written.Store(time.Now().UnixNano())
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errCloseSlow
 	case err != nil:
 		return errCloseByClient
 	}
-	s.g.metrics.frames.WithLabelValues("ws", "out").Inc()
+	s.g.metrics.socketFrames.Add(float64(len(frames)))
 	return nil
 }
 

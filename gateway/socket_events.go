@@ -6,8 +6,8 @@ import (
 	"github.com/oneturn/oneturn/internal/feed"
 )
 
-// What a socket sends: the events of its chat after the cursor, the boundary, and then new ones. It takes an event when the
-// one before is written, so what a slow client has not read waits in the journal.
+// What a socket sends: the events of its chat after the cursor, the boundary, and then new ones. It takes some events when those
+// before are written, so what a slow client has not read waits in the journal.
 
 // boundary is the data of chat.resume_boundary.
 type boundary struct {
@@ -66,40 +66,47 @@ func (s *socket) resumed() bool {
 	return s.resume
 }
 
-// follow sends the events after a cursor until ctx ends or a write fails.
+// batchBytes is the size from which frames are not collected any more.
+const batchBytes = 32 << 10
+
+// follow sends the events after a cursor until ctx ends or a write fails. Those that are there already are written together.
 func (s *socket) follow(ctx context.Context, watched *watch, after uint64) error {
 	follower := s.g.journal(ctx).feeds.Follow(s.target.App, s.target.Chat, after)
 	defer follower.Close()
-	replayed := 0
+	replayed, size := 0, 0
+	var batch [][]byte
 	for {
 		item, err := follower.Next(ctx)
 		if err != nil {
 			return err
 		}
 		if item.Boundary != nil {
-			err = s.sendBoundary(ctx, item.Boundary, replayed)
-		} else {
-			var sent bool
-			sent, err = s.sendEvent(ctx, watched, item.Event)
-			if sent && item.Event.Replay {
-				replayed++
+			if err := s.sendBoundary(ctx, item.Boundary, replayed); err != nil {
+				return err
 			}
+			continue
 		}
+		if err := watched.allow(ctx, item.Event); err != nil {
+			return err
+		}
+		frame, err := preparedFrame(item.Event)
 		if err != nil {
 			return err
 		}
+		if frame != nil {
+			batch, size = append(batch, frame), size+len(frame)
+			if item.Event.Replay {
+				replayed++
+			}
+		}
+		if size > batchBytes || !follower.Pending() {
+			if err := s.write(batch...); err != nil {
+				return err
+			}
+			clear(batch)
+			batch, size = batch[:0], 0
+		}
 	}
-}
-
-func (s *socket) sendEvent(ctx context.Context, watched *watch, e *feed.Event) (sent bool, err error) {
-	if err := watched.allow(ctx, e); err != nil {
-		return false, err
-	}
-	frame, err := frameOf(e.JSON, e.Name, e.Sequence, e.Replay)
-	if frame == nil || err != nil {
-		return false, err
-	}
-	return true, s.write(frame)
 }
 
 // sendBoundary ends the replay with the questions that are open now.

@@ -54,6 +54,7 @@ func TestCursorOfASocketIsTheLastSequenceItSaw(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
 	g.await(g.turn("c", "t1", "ada", "Pieces", "Pieces", map[string]any{"count": 20}))
+	g.socket("ada", "c", "").until("chat.tool_response") // now the gateway has all of them
 	first := g.socket("ada", "c", "")
 	b, all := first.until(boundaryType)
 	require.Len(t, all, 22)

@@ -3,6 +3,7 @@ package feed
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -19,6 +20,17 @@ type Event struct {
 	Due      string          // of a message's text: what follows from it, see api.Record
 	Replay   bool            // read for the replay, before the boundary
 	JSON     json.RawMessage // the stored event: {"type","data","timestamp"}
+
+	prepare  sync.Once
+	prepared []byte
+	err      error
+}
+
+// Prepared returns what frame returns for the event, as all followers of a chat send it: it is made once. All callers have to pass
+// the same function.
+func (e *Event) Prepared(frame func(e *Event) ([]byte, error)) ([]byte, error) {
+	e.prepare.Do(func() { e.prepared, e.err = frame(e) })
+	return e.prepared, e.err
 }
 
 // Boundary ends the replay.

@@ -47,6 +47,64 @@ func TestFollowerReceivesTheHistoryTheBoundaryAndWhatComesLater(t *testing.T) {
 	require.False(t, e.Replay)
 }
 
+func TestEventsThatArePendingAreReceivedWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	s := oneturntest.NewServer(t, oneturntest.Memory)
+	j := newJournal(t, s)
+	j.write("app", "chat", "a")
+	f := j.open(s, feed.Options{})
+	w, witness := f.Follow("app", "chat", 0), f.Follow("app", "chat", 0)
+	defer w.Close()
+	defer witness.Close()
+	require.False(t, w.Pending(), "before the history is read")
+	require.NotNil(t, next(t, w).Event)
+	require.False(t, w.Pending(), "the boundary is not an event")
+	require.NotNil(t, next(t, w).Boundary)
+	const more = 100
+	for i := range more {
+		j.write("app", "chat", strconv.Itoa(i))
+	}
+	var r received
+	r.until(t.Context(), witness, strconv.Itoa(more-1))
+	require.NoError(t, r.err)
+
+	pending := 0
+	for range more {
+		if w.Pending() {
+			pending++
+		}
+		require.NotNil(t, next(t, w).Event)
+	}
+	require.False(t, w.Pending())
+	require.Greater(t, pending, more/2)
+}
+
+func TestEventIsPreparedOnceForAllFollowers(t *testing.T) {
+	t.Parallel()
+	s := oneturntest.NewServer(t, oneturntest.Memory)
+	j := newJournal(t, s)
+	f := j.open(s, feed.Options{})
+	prepared := 0
+	var frames [2][]byte
+	followers := [2]*feed.Follower{f.Follow("app", "chat", 0), f.Follow("app", "chat", 0)}
+	for _, w := range followers {
+		defer w.Close()
+		require.NotNil(t, next(t, w).Boundary)
+	}
+	j.write("app", "chat", "a")
+	for i, w := range followers {
+		var err error
+		frames[i], err = next(t, w).Event.Prepared(func(e *feed.Event) ([]byte, error) {
+			prepared++
+			return append([]byte("frame "), e.JSON...), nil
+		})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, prepared)
+	require.Equal(t, frames[0], frames[1])
+	require.Contains(t, string(frames[1]), `"turn":"a"`)
+}
+
 func TestTextOfAMessageHasWhatIsDue(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t, oneturntest.Memory)

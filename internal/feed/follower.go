@@ -17,6 +17,9 @@ type Follower struct {
 	replayed  int
 	reset     bool
 
+	taken []*Event // from the queue
+	at    int      // the first of them that was not delivered
+
 	target uint64 // records up to this sequence are read from the journal, later ones are queued
 
 	life context.Context //nolint:containedctx // ends with the feed too
@@ -78,17 +81,31 @@ func (w *Follower) deliver(e *Event) Item {
 	return Item{Event: e}
 }
 
+// Pending reports whether Next would return an event that is in memory. A caller may collect some before it sends them.
+func (w *Follower) Pending() bool {
+	return len(w.page) > 0 || w.at < len(w.taken) && w.isNew(w.taken[w.at])
+}
+
+// isNew reports whether an event was not delivered before.
+func (w *Follower) isNew(e *Event) bool { return e.Sequence == 0 || e.Sequence > w.through }
+
 // live returns the next event of the queue and blocks while the queue is empty. It returns nil if the journal has to be read, or the
 // queue looked at again.
 func (w *Follower) live(ctx context.Context) *Event {
-	e := w.feeds.take(w)
+	if w.at == len(w.taken) {
+		w.feeds.take(w)
+	}
 	switch {
-	case e != nil && e.Sequence == 0:
+	case w.at < len(w.taken):
+		e := w.taken[w.at]
+		w.taken[w.at] = nil
+		w.at++
+		if !w.isNew(e) {
+			return nil
+		}
+		w.through = max(w.through, e.Sequence)
 		return e
-	case e != nil && e.Sequence > w.through:
-		w.through = e.Sequence
-		return e
-	case e != nil || w.through < w.target: // it was delivered before, or records were dropped
+	case w.through < w.target: // records were dropped
 		return nil
 	}
 	select {

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -100,23 +99,26 @@ func (w *Follower) push(e *Event, most int) {
 	}
 }
 
-// take returns the next event of the queue, nil if there is none. After a queue was dropped it moves the target of the follower to
-// what was routed by now, and queues what comes later.
-func (f *Feeds) take(w *Follower) *Event {
+// takenTogether is how many events a follower takes from its queue: what it has taken is not counted there.
+const takenTogether = 64
+
+// take moves the next events of the queue to the follower, none if there are none. After a queue was dropped it moves the target of
+// the follower to what was routed by now, and queues what comes later.
+func (f *Feeds) take(w *Follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if w.lagging {
+	w.taken, w.at = w.taken[:0], 0
+	switch {
+	case w.lagging:
 		w.lagging, w.target = false, f.position
-		return nil
+	case len(w.queue) <= takenTogether:
+		w.taken, w.queue, w.size = w.queue, w.taken, 0
+	default:
+		w.taken = append(w.taken, w.queue[:takenTogether]...)
+		for i, e := range w.taken {
+			w.size -= e.size()
+			w.queue[i] = nil
+		}
+		w.queue = w.queue[takenTogether:]
 	}
-	if len(w.queue) == 0 {
-		return nil
-	}
-	e := w.queue[0]
-	w.queue[0] = nil
-	if w.queue = w.queue[1:]; len(w.queue) == 0 {
-		w.queue = slices.Clip(w.queue)
-	}
-	w.size -= e.size()
-	return e
 }

@@ -52,7 +52,7 @@ func startDoor(ctx context.Context, s spec, dial dialer) (_ *door, err error) {
 	const unlimited = -1
 	g, err := gateway.New(ctx, gateway.Options{
 		NATS: nc, Auth: dev, Settle: quietRuns, Registry: registry,
-		Limits: gateway.Limits{Streams: unlimited, StreamsPerUser: unlimited, Rate: unlimited, RunRate: unlimited},
+		Limits: gateway.Limits{Streams: unlimited, StreamsPerUser: unlimited, Rate: unlimited, TenantRate: unlimited, RunRate: unlimited},
 	})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (g *gatewayRun) serve(ctx context.Context, arm string) (*served, error) {
 // startGateway starts the built gateway.
 func startGateway(ctx context.Context, binary, nats string) (*served, error) {
 	cmd := exec.CommandContext(ctx, binary, "--dev", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--nats", nats, "-o", "json", "--drain", "0s",
-		"--rate", "0", "--run-rate", "0", "--max-streams", "0", "--max-streams-per-user", "0", "--settle", quietRuns.String(), "--log-level", "error")
+		"--rate", "0", "--run-rate", "0", "--tenant-rate", "0", "--max-streams", "0", "--max-streams-per-user", "0", "--settle", quietRuns.String(), "--log-level", "error")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The connection below a WebSocket: it writes frames that follow each other with one system call, and has the deadline of writes,
+// which as the context of each frame would cost several allocations.
+
+// wire is the connection of a socket. The WebSocket writes one frame at a time.
+type wire struct {
+	net.Conn
+
+	want  atomic.Int64 // bytes to collect before they are written
+	held  *[]byte      // those that were collected, from wireBuffers
+	renew time.Time    // when the deadline has to be set again
+}
+
+// frameHeader is the most bytes that the header of a frame of a server has.
+const frameHeader = 10
+
+//nolint:gochecknoglobals // a pool
+var wireBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// collect makes the wire write these frames together, and a small frame that comes between them too.
+func (w *wire) collect(frames [][]byte) {
+	size := 0
+	for _, frame := range frames {
+		size += headerOf(len(frame)) + len(frame)
+	}
+	if len(frames) > 1 {
+		w.want.Store(int64(size))
+	}
+}
+
+// headerOf is the size of the header of a frame of a server.
+func headerOf(size int) int {
+	switch {
+	case size < 126:
+		return 2
+	case size <= 0xFFFF:
+		return 4
+	}
+	return frameHeader
+}
+
+// Write implements [net.Conn].
+func (w *wire) Write(b []byte) (int, error) {
+	want := int(w.want.Load())
+	if want == 0 {
+		return w.send(b)
+	}
+	if w.held == nil {
+		w.held, _ = wireBuffers.Get().(*[]byte)
+	}
+	*w.held = append(*w.held, b...)
+	if len(*w.held) < want {
+		return len(b), nil
+	}
+	w.want.Store(0)
+	_, err := w.send(*w.held)
+	*w.held = (*w.held)[:0]
+	if cap(*w.held) <= 2*batchBytes {
+		wireBuffers.Put(w.held)
+	}
+	w.held = nil
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// deadlineStep is by how much a write may last longer than [writeTime]: setting the deadline each time would cost more.
+const deadlineStep = time.Second
+
+func (w *wire) send(b []byte) (int, error) {
+	if now := time.Now(); now.After(w.renew) {
+		if err := w.SetWriteDeadline(now.Add(writeTime + deadlineStep)); err != nil {
+			return 0, err //nolint:wrapcheck // the client is gone
+		}
+		w.renew = now.Add(deadlineStep)
+	}
+	return w.Conn.Write(b) //nolint:wrapcheck // likewise
+}
+
+// hijacker is the writer of a handshake, which becomes a wire.
+type hijacker struct {
+	http.ResponseWriter
+
+	wire *wire // nil before Hijack
+}
+
+// Buffers of a socket: most of them are idle.
+const wireBuffer = 1 << 10
+
+// Hijack implements [http.Hijacker].
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, fmt.Errorf("take the connection: %w", err)
+	}
+	h.wire = &wire{Conn: conn}
+	return h.wire, bufio.NewReadWriter(buffered.Reader, bufio.NewWriterSize(h.wire, wireBuffer)), nil
+}

@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tape is a connection that keeps what is written.
+type tape struct {
+	net.Conn
+
+	writes    []string
+	deadlines []time.Time
+	broken    error
+}
+
+func (c *tape) Write(b []byte) (int, error) {
+	if c.broken != nil {
+		return 0, c.broken
+	}
+	c.writes = append(c.writes, string(b))
+	return len(b), nil
+}
+
+func (c *tape) SetWriteDeadline(t time.Time) error {
+	c.deadlines = append(c.deadlines, t)
+	return nil
+}
+
+func writeAll(t *testing.T, w *wire, pieces ...string) {
+	t.Helper()
+	for _, piece := range pieces {
+		n, err := w.Write([]byte(piece))
+		require.NoError(t, err)
+		require.Equal(t, len(piece), n)
+	}
+}
+
+func TestFramesThatFollowEachOtherTakeOneWrite(t *testing.T) {
+	t.Parallel()
+	conn := &tape{}
+	w := &wire{Conn: conn}
+	w.collect([][]byte{[]byte("aaa"), []byte("bb")})
+	writeAll(t, w, "12", "aaa", "12", "bb")
+	writeAll(t, w, "pong")
+	w.collect([][]byte{[]byte("c")})
+	writeAll(t, w, "12", "c")
+	require.Equal(t, []string{"12aaa12bb", "pong", "12", "c"}, conn.writes)
+	require.Len(t, conn.deadlines, 1)
+	require.WithinDuration(t, time.Now().Add(writeTime), conn.deadlines[0], 10*time.Second)
+}
+
+func TestFrameBetweenCollectedOnesKeepsItsPlaceAndDelaysNone(t *testing.T) {
+	t.Parallel()
+	conn := &tape{}
+	w := &wire{Conn: conn}
+	w.collect([][]byte{[]byte("aaa"), []byte("bb")})
+	writeAll(t, w, "12aaa", "ping", "12bb")
+	require.Equal(t, []string{"12aaaping", "12bb"}, conn.writes)
+}
+
+func TestCollectedFramesOfABrokenConnectionFail(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	w := &wire{Conn: &tape{broken: broken}}
+	w.collect([][]byte{[]byte("aaa"), []byte("bb")})
+	writeAll(t, w, "12aaa")
+	_, err := w.Write([]byte("12bb"))
+	require.ErrorIs(t, err, broken)
+}
+
+func TestHeadersHaveTheSizesOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{0: 2, 125: 2, 126: 4, 0xFFFF: 4, 0x10000: 10} {
+		require.Equal(t, want, headerOf(size), size)
+	}
+}
