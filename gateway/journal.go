@@ -27,7 +27,7 @@ type journal struct {
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	nc := g.o.NATS
 	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor)}
-	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc.FlushWithContext))
+	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc))
 	var err error
 	if j.feeds, err = feed.Open(ctx, nc, g.space, j.reader, feed.Options{Logger: g.o.Logger}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

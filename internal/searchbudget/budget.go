@@ -12,6 +12,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // What a tenant may use in one process.
@@ -52,11 +54,22 @@ func (e *BusyError) Error() string {
 // Seconds returns the whole seconds to wait, 1 at least.
 func (e *BusyError) Seconds() int { return max(1, int(math.Ceil(e.After.Seconds()))) }
 
+// A search that waits for a reply while this process does not run, or on a connection that is lost, has the server search nothing. So that
+// a pause or a restart of the server does not use up the budgets of all tenants for a while, that time is not charged.
+const (
+	// tick is how often a search looks whether the process runs.
+	tick = 100 * time.Millisecond
+	// late is how much later than that it may be: on a busy machine it is late.
+	late = 400 * time.Millisecond
+)
+
 // Budget bounds the searches of each tenant in this process. It is safe for concurrent use. A nil Budget refuses nothing.
 type Budget struct {
 	now func() time.Time
 	// ping makes a round trip to the server; nil: it takes no time.
 	ping func(ctx context.Context) error
+	// connections counts the connections to the server so far; nil: there is one.
+	connections func() uint64
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -73,9 +86,18 @@ type tenant struct {
 	throttled bool
 }
 
-// New returns an unused budget. Ping makes a round trip to the server, as
-// [nats.Conn.FlushWithContext] does; nil is for a server that is near.
-func New(ping func(ctx context.Context) error) *Budget {
+// New returns an unused budget of searches over a connection, nil for a server that is near and never lost.
+func New(nc *nats.Conn) *Budget {
+	if nc == nil {
+		return newBudget(nil)
+	}
+	b := newBudget(nc.FlushWithContext)
+	b.connections = func() uint64 { return nc.Stats().Reconnects }
+	return b
+}
+
+// newBudget returns an unused budget. Ping makes a round trip to the server; nil is for a server that is near.
+func newBudget(ping func(ctx context.Context) error) *Budget {
 	return &Budget{now: time.Now, ping: ping, tenants: map[string]*tenant{}}
 }
 
@@ -108,12 +130,76 @@ func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int
 		return &BusyError{after}
 	}
 	trip := b.roundTrip(ctx)
-	begun := b.now()
+	watch := b.watch()
 	sent := 0
-	defer func() { b.charge(t, b.now().Sub(begun)-trip-time.Duration(sent)*perByte) }()
+	defer func() { b.charge(t, watch.stop()-trip-time.Duration(sent)*perByte) }()
 	var err error
 	sent, err = search()
 	return err
+}
+
+// stopwatch measures a search.
+type stopwatch struct {
+	b          *Budget
+	begun      time.Time
+	connection uint64
+
+	mu      sync.Mutex
+	seen    time.Time     // when the process was seen to run
+	paused  time.Duration // in which it did not
+	timer   *time.Timer
+	stopped bool
+}
+
+// watch begins to measure.
+func (b *Budget) watch() *stopwatch {
+	now := b.now()
+	w := &stopwatch{b: b, begun: now, seen: now, connection: b.connection()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(tick, w.look)
+	return w
+}
+
+// connection identifies the connection to the server.
+func (b *Budget) connection() uint64 {
+	if b.connections == nil {
+		return 0
+	}
+	return b.connections()
+}
+
+// look notes that the process runs.
+func (w *stopwatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	w.note()
+	w.timer.Reset(tick)
+}
+
+// note adds the time in which the process did not run.
+func (w *stopwatch) note() {
+	now := w.b.now()
+	if gap := now.Sub(w.seen); gap > tick+late {
+		w.paused += gap
+	}
+	w.seen = now
+}
+
+// stop ends the measurement, and returns the time that counts: nothing if the connection was lost meanwhile.
+func (w *stopwatch) stop() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.timer.Stop()
+	w.note()
+	if w.b.connection() != w.connection {
+		return 0
+	}
+	return w.seen.Sub(w.begun) - w.paused
 }
 
 // Charge adds to what a tenant has used.

@@ -24,7 +24,7 @@ func TestTenantSearchesForATenthOfTheTimeAndWaitsForItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 30 * time.Millisecond
-		b := New(nil)
+		b := newBudget(nil)
 		var searched time.Duration
 		begun := time.Now()
 		for time.Since(begun) < 2*time.Minute {
@@ -48,7 +48,7 @@ func TestConcurrentSearchesOfATenantUseOneBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 100 * time.Millisecond
-		b := New(nil)
+		b := newBudget(nil)
 		var mu sync.Mutex
 		var searched time.Duration
 		var all sync.WaitGroup
@@ -70,7 +70,7 @@ func TestConcurrentSearchesOfATenantUseOneBudget(t *testing.T) {
 func TestSearchWhoseTurnDoesNotComeIsBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := New(nil)
+		b := newBudget(nil)
 		var first sync.WaitGroup
 		first.Go(func() { _ = b.Do(t.Context(), "acme", searching(time.Second)) })
 		synctest.Wait()
@@ -89,7 +89,7 @@ func TestSearchWhoseTurnDoesNotComeIsBusy(t *testing.T) {
 func TestShortSearchesCostNothingAndTenantsAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := New(nil)
+		b := newBudget(nil)
 		for n := range 10_000 {
 			require.NoError(t, b.Do(t.Context(), "app", searching(free-1)))
 			require.NoError(t, b.Do(t.Context(), strconv.Itoa(n), searching(10*free)))
@@ -103,7 +103,7 @@ func TestRoundTripIsNotCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const trip = 40 * time.Millisecond
-		b := New(func(context.Context) error { return searching(trip)() })
+		b := newBudget(func(context.Context) error { return searching(trip)() })
 		searchFor := func(name string, d time.Duration) (refused int) {
 			for begun := time.Now(); time.Since(begun) < d; {
 				if b.Do(t.Context(), name, searching(trip)) != nil {
@@ -123,7 +123,7 @@ func TestRoundTripThatWaitsForASearchHidesNoCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 400 * time.Millisecond
 		pings := 0
-		b := New(func(context.Context) error {
+		b := newBudget(func(context.Context) error {
 			if pings++; pings%2 == 0 {
 				return searching(cost)()
 			}
@@ -145,10 +145,47 @@ func TestTimeToSendWhatWasFoundIsNotCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const bytes = 1 << 20
-		b := New(nil)
+		b := newBudget(nil)
 		for range 1_000 {
 			require.NoError(t, b.Read(t.Context(), "acme", func() (int, error) { return bytes, searching(bytes * perByte)() }))
 		}
 		require.Empty(t, b.tenants)
+	})
+}
+
+func TestTimeInWhichTheProcessWasStoppedIsNotCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(nil)
+		var stopped time.Duration
+		b.now = func() time.Time { return time.Now().Add(stopped) }
+		for range 10 {
+			require.NoError(t, b.Do(t.Context(), "acme", func() error {
+				<-time.After(30 * time.Millisecond)
+				stopped += time.Minute
+				return nil
+			}))
+			require.NoError(t, b.Do(t.Context(), "acme", func() error {
+				stopped += time.Minute
+				<-time.After(3 * tick / 2)
+				return nil
+			}))
+		}
+		require.NoError(t, b.Do(t.Context(), "acme", searching(2*Burst)))
+		require.Error(t, b.Do(t.Context(), "acme", searching(0)), "a search that is only long counts")
+	})
+}
+
+func TestSearchWhoseConnectionWasLostIsNotCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(nil)
+		connections := uint64(0)
+		b.connections = func() uint64 { return connections }
+		for range 10 {
+			require.NoError(t, b.Do(t.Context(), "acme", func() error { connections++; return searching(5 * Burst)() }))
+		}
+		require.NoError(t, b.Do(t.Context(), "acme", searching(2*Burst)))
+		require.Error(t, b.Do(t.Context(), "acme", searching(0)))
 	})
 }
