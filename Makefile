@@ -79,6 +79,16 @@ chaos: ## break servers, network and workers under load for CHAOS (15) minutes; 
 	go test -count=1 -tags=chaos -parallel=8 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./internal/test/chaos \
 		-chaos.minutes=$(CHAOS:brief=0) $(CHAOSFLAGS) | grep --line-buffered -v '^=== '
 
+# A run that failed names the SEED to try again.
+DURATION ?= 5m
+SOCKETS  ?= 500
+RUNS     ?= 100
+SEED     ?= 0
+.PHONY: gateway-chaos
+gateway-chaos: bin/gateway bin/worker ## break gateways, workers, connections and NATS for DURATION (5m) under SOCKETS (500) WebSockets and RUNS (100) clients of AG-UI: none may miss or double an event
+	go test -count=1 -tags=chaos -timeout=0 -v -run='^TestGatewayChaos$$' ./internal/test/gatewaychaos -gateway.duration=$(DURATION) \
+		-gateway.sockets=$(SOCKETS) -gateway.runs=$(RUNS) -gateway.seed=$(SEED) | grep --line-buffered -v '^=== '
+
 # Every wait of the soak is bounded by itself. Its page is written to bin/soak.txt and bin/soak.json.
 SOAK      ?= 10m
 SOAKFLAGS ?=

@@ -85,7 +85,7 @@ func newCluster(t testing.TB, size int, dir string, linked bool) *Cluster {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	free := freePorts(t, 2*size)
+	free := FreeAddresses(t, 2*size)
 	c := &Cluster{t: t}
 	addrs, routes := make([]string, 0, size), make([]string, 0, size)
 	for i := range size {
@@ -122,9 +122,9 @@ const (
 	ports      = 20_000
 )
 
-// freePorts returns n loopback addresses that no process listens on. Another process may take one
+// FreeAddresses returns n loopback addresses, HOST:PORT, that no process listens on. Another process may take one
 // before it is used; a server whose port is taken logs that and ends.
-func freePorts(t testing.TB, n int) []string {
+func FreeAddresses(t testing.TB, n int) []string {
 	t.Helper()
 	addrs := make([]string, 0, n)
 	for tried := 0; len(addrs) < n; tried++ {

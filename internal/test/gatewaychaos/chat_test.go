@@ -1,0 +1,242 @@
+//go:build chaos
+
+package gatewaychaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
+)
+
+// patience bounds every wait for the system to continue.
+const patience = 90 * time.Second
+
+// messagesOfAChat is how many messages a user writes before another chat begins.
+const messagesOfAChat = 8
+
+// chatting is one chat: tabs with WebSockets, and a user with a client of AG-UI who writes, answers and stops.
+type chatting struct {
+	stage *stage
+	id    string
+	user  string
+	token string
+	rng   *rand.Rand
+	tabs  []*tab
+
+	closing   atomic.Bool   // the chat is at rest: tabs stay what they are
+	through   atomic.Uint64 // sequence that every tab has got
+	displayed []json.RawMessage
+	runNumber int
+	runs      []*gatewaychaos.RunLog
+
+	mu       sync.Mutex
+	stored   []string // messages that a gateway has confirmed
+	answered []string // questions likewise
+}
+
+func (c *chatting) confirmed(message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = append(c.stored, message)
+}
+
+func (c *chatting) confirmedAnswer(question string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = append(c.answered, question)
+}
+
+// run has the chat until the user has written all messages, or until a time.
+func (c *chatting) run(ctx context.Context, until time.Time) {
+	open, closeTabs := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	for _, s := range c.tabs {
+		reading.Go(func() { s.run(open) })
+	}
+	defer reading.Wait()
+	defer closeTabs()
+	for n := range messagesOfAChat {
+		if !time.Now().Before(until) || !c.write(ctx, n) {
+			break
+		}
+		_ = wait(ctx, c.stage.think(c.rng))
+	}
+	c.rest(ctx)
+}
+
+// kinds are what users ask for: more often what is cheap.
+var kinds = []string{"work", "work", "ask", "ask", "paint", "plan", "talk", "sleep", "gallery"}
+
+// write writes a message, and does what follows until the turn of it has ended.
+func (c *chatting) write(ctx context.Context, n int) bool {
+	id := fmt.Sprintf("%s-m%d", c.id, n)
+	text := kinds[c.rng.IntN(len(kinds))] + " " + id
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	if strings.HasPrefix(text, "sleep") {
+		rng := rand.New(rand.NewPCG(c.rng.Uint64(), 1))
+		stopping.Go(func() { c.stop(within, rng, id, text) })
+	}
+	bySocket := c.rng.IntN(3) == 0
+	var open []agui.Interrupt
+	ended := func() bool { return c.stage.journal.Ended(c.id, reaction(id, text)) }
+	for !ended() && within.Err() == nil {
+		var in *inputOf
+		door := "/connect"
+		stored := c.stage.journal.Stored(c.id, id) > 0
+		switch {
+		case !stored && bySocket:
+			c.tabs[c.rng.IntN(len(c.tabs))].send(within, map[string]any{"type": "user.input.submit", "text": text, "message_id": id})
+			in = c.input()
+		case !stored:
+			door, in = "", c.input(userMessage(id, text))
+			in.own = []string{id}
+		case len(open) > 0:
+			door, in = c.answer(within, open)
+		default:
+			in = c.input()
+		}
+		end, _ := c.stream(within, c.stage.anyGateway(c.rng), door, in)
+		open = nil
+		if end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
+			open = end.Outcome.Interrupts
+		}
+		_ = wait(within, time.Duration(c.rng.IntN(300))*time.Millisecond)
+	}
+	if !ended() && ctx.Err() == nil {
+		c.stage.verdict.Brokenf("G6", "chat %s: what follows from message %q has not ended", c.id, text)
+		return false
+	}
+	c.stage.count("turns")
+	return ctx.Err() == nil
+}
+
+// answer answers the open questions by one of the doors. It returns what the client of AG-UI does next.
+func (c *chatting) answer(ctx context.Context, open []agui.Interrupt) (door string, in *inputOf) {
+	value := map[string]bool{"approved": c.rng.IntN(2) == 0}
+	in = c.input()
+	switch c.rng.IntN(4) {
+	case 0:
+		for _, q := range open {
+			code := c.request(ctx, c.rng, "answer", "/api/tool-call/respond", map[string]any{"chat_id": c.id, "tool_call_id": q.ToolCallID, "response": value})
+			if code == "accepted" || code == "replayed" {
+				c.confirmedAnswer(q.ToolCallID)
+			}
+		}
+		return "/connect", in
+	case 1:
+		for _, q := range open {
+			c.tabs[c.rng.IntN(len(c.tabs))].send(ctx, map[string]any{"type": "tool_call_response", "tool_call_id": q.ToolCallID, "response": value})
+		}
+		return "/connect", in
+	}
+	status := agui.ResumeResolved
+	if c.rng.IntN(8) == 0 {
+		status = agui.ResumeCancelled
+	}
+	data := json.RawMessage(fmt.Sprintf(`{"approved":%v}`, value["approved"]))
+	for _, q := range open {
+		in.Resume = append(in.Resume, agui.ResumeEntry{InterruptID: q.ID, Status: status, Payload: data})
+	}
+	return "", in
+}
+
+// stop stops the turn of a message by one of the doors, until it has ended.
+func (c *chatting) stop(ctx context.Context, rng *rand.Rand, id, text string) {
+	for ctx.Err() == nil && !c.stage.journal.Ended(c.id, reaction(id, text)) {
+		_ = wait(ctx, time.Second+time.Duration(rng.IntN(1500))*time.Millisecond)
+		if c.stage.journal.Stored(c.id, id) == 0 {
+			continue
+		}
+		switch rng.IntN(3) {
+		case 0:
+			c.request(ctx, rng, "stop", "/agui/"+workflow+"/stop/"+c.id, map[string]any{})
+		case 1:
+			c.request(ctx, rng, "cancel", "/api/chats/"+tenant+"/"+c.id+"/cancel", map[string]any{"turn": reaction(id, text), "reason": "stopped"})
+		default:
+			c.tabs[rng.IntN(len(c.tabs))].send(ctx, map[string]any{"type": "chat.cancel", "turn": reaction(id, text), "reason": "stopped"})
+		}
+	}
+}
+
+// rest waits until every tab has what the chat has, and looks at the chat once more on each gateway.
+func (c *chatting) rest(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c.closing.Store(true)
+	last := c.last()
+	for _, g := range c.stage.gateways {
+		for within.Err() == nil {
+			_, log := c.stream(within, g, "/connect", c.input())
+			if log != nil && log.Cursor >= last {
+				log.Through = last
+				break
+			}
+			_ = wait(within, 200*time.Millisecond)
+		}
+	}
+	for quiet := 0; quiet < 2 && within.Err() == nil; {
+		quiet++
+		for _, s := range c.tabs {
+			if s.last.Load() < last {
+				quiet = 0
+			}
+		}
+		_ = wait(within, 300*time.Millisecond)
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		c.stage.verdict.Brokenf("G6", "chat %s: a client does not get what the journal has up to %d: tabs are at %v", c.id, last, c.at())
+	}
+	c.through.Store(last)
+}
+
+// at returns the last sequences of the tabs.
+func (c *chatting) at() []uint64 {
+	at := make([]uint64, 0, len(c.tabs))
+	for _, s := range c.tabs {
+		at = append(at, s.last.Load())
+	}
+	return at
+}
+
+// last returns the sequence of the last record of the chat that people see.
+func (c *chatting) last() (last uint64) {
+	for _, r := range c.stage.journal.Records(c.id) {
+		if r.Visible {
+			last = max(last, r.Sequence)
+		}
+	}
+	return last
+}
+
+// judge compares what the clients got with the journal.
+func (c *chatting) judge(j *gatewaychaos.Journal, v *gatewaychaos.Verdict) {
+	for _, s := range c.tabs {
+		for _, l := range s.logs {
+			l.Check(j, v)
+		}
+	}
+	for _, l := range c.runs {
+		l.Check(j, v)
+	}
+	for _, id := range c.stored {
+		if j.Stored(c.id, id) == 0 {
+			v.Brokenf("G4", "chat %s: message %s was confirmed, and is not in the journal", c.id, id)
+		}
+	}
+	for _, id := range c.answered {
+		if !j.Decided(c.id, id) {
+			v.Brokenf("G4", "chat %s: the answer to %s was confirmed, and is not in the journal", c.id, id)
+		}
+	}
+}
