@@ -4,10 +4,11 @@
 //	event.go     [Event], [Boundary], [Item]: what a follower receives
 //	feeds.go     [Feeds]: one subscription of a process to the events of all chats
 //	tail.go      the consumer at the end of the journal, and what ends it
+//	outage.go    how often a lost end is reported and looked for
 //	hub.go       routes events to the followers of their chats
 //	follower.go  [Follower]: the events of one chat, in order and once
 //	history.go   reads pages of the journal
-//	places.go    how many pages are read at the same time, for all tenants and for one
+//	places.go    how many pages are read at the same time, for all tenants, for one and for one user
 //
 // A follower registers when every record up to a sequence T was routed. It reads the records up to T from the journal and receives
 // those after T from the hub, so none is missing and none comes twice. What it has not taken yet waits in a queue of bounded size. A

@@ -46,10 +46,14 @@ type Item struct {
 	Boundary *Boundary
 }
 
-// eventOf returns the event of a public record, nil for a damaged one.
-func eventOf(r *idempotency.Record) *Event {
+// eventOf returns the event of a public record, nil for a damaged one, which is reported: nothing can be displayed of it.
+func (f *Feeds) eventOf(r *idempotency.Record) *Event {
 	name, ok := subjects.ParseKey(r.Key)
-	if !ok || name.Private || r.Damaged() {
+	if !ok || name.Private {
+		return nil
+	}
+	if r.Damaged() {
+		f.o.Damaged(r.Key, r.Seq)
 		return nil
 	}
 	e := &Event{Sequence: r.Seq, Time: r.Time.UTC(), Kind: kindOf(r.Data), Name: name, JSON: r.Data}

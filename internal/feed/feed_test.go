@@ -2,6 +2,7 @@ package feed_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -159,17 +160,21 @@ func TestCursorBeyondTheJournalReplaysEverything(t *testing.T) {
 	requireNothing(t, w)
 }
 
-func TestDamagedRecordIsLeftOut(t *testing.T) {
+func TestDamagedRecordIsLeftOutAndReported(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t, oneturntest.Memory)
 	j := newJournal(t, s)
-	f := j.open(s, feed.Options{})
+	damaged := make(chan string, 2)
+	f := j.open(s, feed.Options{Damaged: func(key string, sequence uint64) { damaged <- fmt.Sprint(key, " ", sequence) }})
 	early := f.Follow("app", "chat", 0)
 	require.NotNil(t, next(t, early).Boundary)
 	require.NoError(t, j.nc.Publish(j.space.JournalSubject(subjects.TurnKey("app", "chat", "", "x").Public(events.RecordCall)), []byte("{")))
 	j.write("app", "chat", "a")
 	require.Equal(t, uint64(2), next(t, early).Event.Sequence)
 	require.Equal(t, uint64(2), next(t, f.Follow("app", "chat", 0)).Event.Sequence)
+	for range 2 { // from the consumer, then from the journal
+		require.Equal(t, subjects.TurnKey("app", "chat", "", "x").Public(events.RecordCall)+" 1", <-damaged)
+	}
 }
 
 func TestFollowerThatDoesNotReadCostsBoundedMemoryAndMissesNothing(t *testing.T) {

@@ -36,10 +36,13 @@ const (
 // Options are the bounds of [Feeds]. Zero fields take the defaults.
 type Options struct {
 	QueueBytes  int           // events of a follower that wait in memory; defaults to 256 KiB
-	Reads       int           // pages that are read at the same time, half of them for one tenant at most; defaults to 16
+	Reads       int           // pages that are read at the same time, half of them for one tenant at most, a quarter for one user; defaults to 16
 	PageRecords int           // records of a page; defaults to 64
 	CheckEvery  time.Duration // between checks that the journal is the same; defaults to 1 s
 	Logger      *slog.Logger  // defaults to none
+	// Damaged is called with the key and the sequence of each record that followers do not get since it cannot be read; often for the
+	// same one, from several goroutines, and without locks. Defaults to nothing.
+	Damaged func(key string, sequence uint64)
 }
 
 func (o Options) withDefaults() Options {
@@ -47,6 +50,9 @@ func (o Options) withDefaults() Options {
 	o.Reads = cmp.Or(o.Reads, DefaultReads)
 	o.PageRecords = cmp.Or(o.PageRecords, DefaultPageRecords)
 	o.CheckEvery = cmp.Or(o.CheckEvery, DefaultCheckEvery)
+	if o.Damaged == nil {
+		o.Damaged = func(string, uint64) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -65,6 +71,7 @@ type Feeds struct {
 
 	created time.Time // of the journal
 	reads   *places
+	outage  outage // of the end of the journal
 	shared  singleflight.Group
 
 	life context.Context         //nolint:containedctx // ends with ErrClosed or ErrJournalReplaced

@@ -7,6 +7,7 @@ type Follower struct {
 	feeds *Feeds
 	chat  chat
 	id    string // of the chat
+	user  string // for whom the journal is read, "" for the tenant alone
 
 	// Of Next.
 	checked   bool     // that the cursor is not beyond the end of the journal
@@ -30,6 +31,12 @@ type Follower struct {
 	queue   []*Event // events that were routed and not taken yet
 	size    int      // of the queue in bytes
 	lagging bool     // the queue was dropped
+}
+
+// For sets the user for whom the journal is read, before Next is called: one user gets a part of the reads of its tenant at most.
+func (w *Follower) For(user string) *Follower {
+	w.user = user
+	return w
 }
 
 // Next returns the next event or the boundary, and blocks until there is one. Stored events come in the order of their sequences, each

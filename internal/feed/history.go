@@ -45,13 +45,13 @@ func (w *Follower) check(ctx context.Context) error {
 // read reads the next page of the journal, up to the target.
 func (w *Follower) read(ctx context.Context) error {
 	return w.retry(ctx, func(ctx context.Context) error {
-		page, err := w.feeds.page(ctx, w.chat.app, w.id, w.through, w.target)
+		page, err := w.feeds.page(ctx, w.chat.app, w.user, w.id, w.through, w.target)
 		if err != nil {
 			return err
 		}
 		w.page = w.page[:0]
 		for i := range page.Records {
-			if e := eventOf(&page.Records[i]); e != nil {
+			if e := w.feeds.eventOf(&page.Records[i]); e != nil {
 				e.Replay = w.replaying
 				w.page = append(w.page, e)
 			}
@@ -61,13 +61,13 @@ func (w *Follower) read(ctx context.Context) error {
 	})
 }
 
-// page reads a page of a chat. Followers that need the same page share it.
-func (f *Feeds) page(ctx context.Context, app, id string, after, upTo uint64) (*query.HistoryPage, error) {
+// page reads a page of a chat for a user. Followers that need the same page share it.
+func (f *Feeds) page(ctx context.Context, app, user, id string, after, upTo uint64) (*query.HistoryPage, error) {
 	key := app + " " + strconv.FormatUint(after, 10) + " " + strconv.FormatUint(upTo, 10) + " " + id
 	read := f.shared.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(f.life, readTimeout)
 		defer cancel()
-		free, err := f.reads.take(ctx, app)
+		free, err := f.reads.take(ctx, app, user)
 		if err != nil {
 			return nil, err
 		}

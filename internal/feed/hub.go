@@ -42,41 +42,49 @@ func (f *Feeds) forget(w *Follower) {
 	w.queue, w.size = nil, 0
 }
 
-// route passes a record to the followers of its chat. Records come in the order of their sequences.
+// route passes a record to the followers of its chat. Records come in the order of their sequences. One is decoded only if its chat is
+// followed, and while the hub is not locked.
 func (f *Feeds) route(name subjects.Record, seq uint64, read func() *idempotency.Record) {
+	var e *Event
+	for decoded := false; ; decoded = true {
+		f.mu.Lock()
+		if seq <= f.position { // a new consumer began earlier
+			f.mu.Unlock()
+			return
+		}
+		followers := f.chats[chat{name.App, name.Chat}]
+		if decoded || len(followers) == 0 {
+			f.position = seq
+			for w := range followers {
+				if e != nil {
+					w.push(e, f.o.QueueBytes)
+				}
+			}
+			f.mu.Unlock()
+			return
+		}
+		f.mu.Unlock()
+		e = f.eventOf(read())
+	}
+}
+
+// isFollowed reports whether a chat has followers.
+func (f *Feeds) isFollowed(of chat) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if seq <= f.position {
-		return // a new consumer began earlier
-	}
-	f.position = seq
-	followers := f.chats[chat{name.App, name.Chat}]
-	if len(followers) == 0 {
-		return
-	}
-	e := eventOf(read())
-	if e == nil {
-		return
-	}
-	for w := range followers {
-		w.push(e, f.o.QueueBytes)
-	}
+	return len(f.chats[of]) > 0
 }
 
 // routeLive passes an event that is not stored to the followers of its chat.
 func (f *Feeds) routeLive(m *nats.Msg) {
 	app, id, ok := f.space.LiveChat(m.Subject)
-	if !ok {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	followers := f.chats[chat{app, id}]
-	if len(followers) == 0 {
+	if !ok || !f.isFollowed(chat{app, id}) {
 		return
 	}
 	e := &Event{Time: time.Now().UTC(), Kind: kindOf(m.Data), JSON: m.Data}
-	for w := range followers {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.chats[chat{app, id}] {
 		w.push(e, f.o.QueueBytes)
 	}
 }

@@ -5,63 +5,74 @@ import (
 	"sync"
 )
 
-// places bound the pages that are read at the same time. One tenant gets half of them at most, so that others find some.
+// places bound the pages that are read at the same time. One tenant gets half of them at most, and one user half of what its
+// tenant gets, so that others find some.
 type places struct {
 	all chan struct{} // holds one for each page that is being read
 
-	mu      sync.Mutex
-	tenants map[string]*share
+	mu     sync.Mutex
+	shares map[reading]*share
 }
 
-// share is what one tenant has of the places.
+// reading is for whom a page is read: a tenant, or a user of it.
+type reading struct{ tenant, user string }
+
+// share is what a tenant or a user has of the places.
 type share struct {
 	taken chan struct{}
 	users int // that hold or wait for a place
 }
 
 func newPlaces(count int) *places {
-	return &places{all: make(chan struct{}, count), tenants: map[string]*share{}}
+	return &places{all: make(chan struct{}, count), shares: map[reading]*share{}}
 }
 
-// take waits for a place for a tenant, or until ctx ends. The place is free again after the returned function was called.
-func (p *places) take(ctx context.Context, tenant string) (free func(), err error) {
-	s := p.enter(tenant)
-	select {
-	case s.taken <- struct{}{}:
-	case <-ctx.Done():
-		p.leave(tenant, s)
-		return nil, context.Cause(ctx)
+// take waits for a place for a user of a tenant, or until ctx ends. The place is free again after the returned function was called.
+// Reads without a user count for their tenant alone.
+func (p *places) take(ctx context.Context, tenant, user string) (free func(), err error) {
+	most := max(1, cap(p.all)/2)
+	shares := []reading{{tenant: tenant}}
+	waits := []chan struct{}{p.enter(shares[0], most), p.all}
+	if user != "" {
+		ofUser := reading{tenant, user}
+		shares = append(shares, ofUser)
+		waits = append([]chan struct{}{p.enter(ofUser, max(1, most/2))}, waits...)
 	}
-	select {
-	case p.all <- struct{}{}:
-	case <-ctx.Done():
-		<-s.taken
-		p.leave(tenant, s)
-		return nil, context.Cause(ctx)
+	for n, place := range waits {
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			p.leave(waits[:n], shares)
+			return nil, context.Cause(ctx)
+		}
 	}
-	return func() {
-		<-p.all
-		<-s.taken
-		p.leave(tenant, s)
-	}, nil
+	return func() { p.leave(waits, shares) }, nil
 }
 
-func (p *places) enter(tenant string) *share {
+// enter returns the places of a share, which is kept until leave.
+func (p *places) enter(of reading, most int) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.tenants[tenant]
+	s := p.shares[of]
 	if s == nil {
-		s = &share{taken: make(chan struct{}, max(1, cap(p.all)/2))}
-		p.tenants[tenant] = s
+		s = &share{taken: make(chan struct{}, most)}
+		p.shares[of] = s
 	}
 	s.users++
-	return s
+	return s.taken
 }
 
-func (p *places) leave(tenant string, s *share) {
+// leave frees places that were taken, and the shares that nothing uses.
+func (p *places) leave(taken []chan struct{}, shares []reading) {
+	for _, place := range taken {
+		<-place
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.users--; s.users == 0 {
-		delete(p.tenants, tenant)
+	for _, of := range shares {
+		s := p.shares[of]
+		if s.users--; s.users == 0 {
+			delete(p.shares, of)
+		}
 	}
 }

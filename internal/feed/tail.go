@@ -42,17 +42,21 @@ var (
 	errBehind    = errors.New("the journal ends before records that it has delivered")
 )
 
-// followTail follows the end of the journal until the feed ends.
+// followTail follows the end of the journal until the feed ends. A loss is logged when it begins, and again after growing times as long
+// as it lasts.
 func (f *Feeds) followTail() {
 	f.wg.Go(f.watch)
 	for f.life.Err() == nil {
+		begun := time.Now()
 		err := f.consume(f.life)
 		if f.life.Err() != nil {
 			return
 		}
 		f.setTail(err)
-		f.o.Logger.Info("feed: another consumer continues at the end of the journal", "reason", err.Error())
-		_ = pause.For(f.life, tailPause) // ends early with the feed
+		if f.outage.report(begun, time.Now()) {
+			f.o.Logger.Info("feed: the end of the journal is not followed: another consumer is tried", "reason", err.Error(), "tries", f.outage.tries)
+		}
+		_ = pause.For(f.life, f.outage.pause()) // ends early with the feed
 	}
 }
 
@@ -72,7 +76,7 @@ func (f *Feeds) at() uint64 {
 	return f.position
 }
 
-// consume routes the records of one consumer until it is lost.
+// consume routes the records of one consumer until it is f.outage.
 func (f *Feeds) consume(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,6 +116,9 @@ func (f *Feeds) consume(ctx context.Context) error {
 		messages.Stop()
 	})
 	f.setTail(nil)
+	if f.outage.over() {
+		f.o.Logger.Info("feed: the end of the journal is followed again", "tries", f.outage.tries)
+	}
 	for delivered := uint64(1); ; delivered++ {
 		m, err := messages.Next()
 		switch {

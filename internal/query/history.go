@@ -86,6 +86,10 @@ func (r *Reader) oneByOne(ctx context.Context, app, filter string, after, upTo u
 		page.Records = append(page.Records, *rec)
 		return true, nil
 	})
+	if n := len(page.Records); err != nil && n > 0 { // the next page continues there: else a tenant without budget would never come to its end
+		page.Through = page.Records[n-1].Seq
+		return page, nil
+	}
 	if err != nil {
 		return nil, err
 	}
