@@ -109,6 +109,7 @@ type Gateway struct {
 
 	MaxBody             Bytes         `flag:"max-body" default:"1MiB" help:"Size of a body, and of a frame of a WebSocket."`
 	MaxHeader           Bytes         `flag:"max-header" default:"16KiB" help:"Size of the headers of a request."`
+	MaxConnections      int           `flag:"max-connections" default:"20000" min:"0" max:"1000000" help:"Connections to --listen that may be open, also idle ones; one more gets 503. 0 for no limit."`
 	MaxStreams          int           `flag:"max-streams" default:"10000" min:"0" max:"1000000" help:"WebSockets and event streams that may be open; 0 for no limit."`
 	MaxStreamsPerTenant int           `flag:"max-streams-per-tenant" default:"0" min:"0" max:"1000000" help:"WebSockets and event streams that the users of a tenant may have open; 0 for nine tenths of --max-streams."`
 	MaxStreamsPerUser   int           `flag:"max-streams-per-user" default:"1000" min:"0" max:"1000000" help:"WebSockets and event streams that a user may have open; 0 for no limit."`

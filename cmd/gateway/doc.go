@@ -10,5 +10,5 @@
 // # Files
 //
 // main.go has the command. serve.go starts the parts in order and runs until they end: access.go (who may use the gateway),
-// public.go (the public address).
+// public.go (the public address), connections.go (how many it takes).
 package main

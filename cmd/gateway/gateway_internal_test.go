@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,4 +127,21 @@ func TestGatewayDoesNotStartWithoutADecisionWhoMayUseIt(t *testing.T) {
 		require.Equal(t, cli.Usage, run(t.Context(), c.args, noEnv, io.Discard, &stderr), "%v", c.args)
 		require.Contains(t, stderr.String(), c.want)
 	}
+}
+
+func TestConnectionTooManyIsRefusedUntilAnotherOneEnds(t *testing.T) {
+	t.Parallel()
+	s, stop := started(t, "--dev", "--max-connections", "2")
+	address := strings.TrimPrefix(s.URL, "http://")
+	var idle []net.Conn
+	for range 2 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		idle = append(idle, conn)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, status(t, s.URL+"/api/chats/acme/c/events"))
+	require.NoError(t, idle[0].Close())
+	require.Eventually(t, func() bool { return status(t, s.URL+"/api/chats/acme/c/events") == http.StatusOK }, 10*time.Second, 20*time.Millisecond)
+	require.NoError(t, idle[1].Close())
+	require.Equal(t, cli.OK, stop())
 }
