@@ -16,7 +16,7 @@
 //     reasoning_events.go, subagent_events.go, custom_events.go: the events; encode.go: their JSON
 //   - content.go, message.go, tool.go, outcome.go, patch.go: what events and inputs consist of
 //   - input.go, input_lists.go, input_document.go, input_error.go: the input of a run; peer.go, downgrade.go: versions of clients
-//   - stream.go, frame.go: the stream of server-sent events
+//   - stream.go: the stream of a run; frame.go: server-sent events, also for other streams
 //   - verifier.go, verify_ids.go, verify_run.go, verify_messages.go, verify_calls.go, verify_chunks.go: the rules of streams
 //   - capabilities.go, runtime.go: what a server offers; ids.go: ids that follow from a turn
 package agui

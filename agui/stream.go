@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 )
 
 // MaxEvent is the most bytes that the JSON of an event may have. Clients give up at 10 MiB.
@@ -16,34 +15,23 @@ type StreamOptions struct {
 	Peer Peer
 	// Verifier, if set, checks each event before it is sent.
 	Verifier *Verifier
-	// WriteTimeout is how long the client may take for what one call sends; 0 is 30 s.
-	WriteTimeout time.Duration
+	// Write has the times in which the client has to read.
+	Write WriteOptions
 }
 
 // Stream sends the events of a run to a client, as server-sent events. One goroutine at a time may use it.
 type Stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+	frames  *FrameWriter
 	options StreamOptions
 	buf     []byte
 	sending []Event // of one call
-	err     error   // of the connection, for good
 }
 
 // NewStream writes the headers of the stream with status 200 and flushes them, so that the client knows that the run has
 // been accepted. Refuse an input before. An error means that there is no client any more, or that w cannot be flushed.
 func NewStream(w http.ResponseWriter, options StreamOptions) (*Stream, error) {
-	if options.WriteTimeout <= 0 {
-		options.WriteTimeout = 30 * time.Second
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no") // nginx collects replies otherwise
-	h.Del("Content-Length")
-	w.WriteHeader(http.StatusOK)
-	s := &Stream{w: w, control: http.NewResponseController(w), options: options}
-	return s, s.flush()
+	frames, err := NewFrameWriter(w, options.Write)
+	return &Stream{frames: frames, options: options}, err
 }
 
 // Send sends events and flushes them. An error before an event is written, such as a violation of the protocol or an event
@@ -54,8 +42,8 @@ func (s *Stream) Send(events ...Event) error { return s.SendWithID("", events...
 // SendWithID is [Stream.Send], and gives the last event the id of the SSE frame. A client that has seen the id has seen all
 // of these events. AG-UI clients ignore it; it is for other readers.
 func (s *Stream) SendWithID(id string, events ...Event) error {
-	if s.err != nil {
-		return s.err
+	if s.frames.err != nil {
+		return s.frames.err
 	}
 	s.buf = s.buf[:0]
 	s.sending = s.sending[:0]
@@ -90,7 +78,7 @@ func (s *Stream) append(id string, e Event) error {
 	if len(data) > MaxEvent {
 		return fmt.Errorf("send %s: %d bytes, over the limit of %d: send a reference to the data", e.Type(), len(data), MaxEvent)
 	}
-	framed, err := appendFrame(s.buf, id, data)
+	framed, err := AppendFrame(s.buf, "", id, data)
 	if err != nil {
 		return err
 	}
@@ -103,35 +91,17 @@ func (s *Stream) append(id string, e Event) error {
 	return nil
 }
 
-// KeepAlive sends a comment, so that proxies and clients do not take a quiet run for a dead connection. Every 15 s is usual.
-func (s *Stream) KeepAlive() error {
-	if s.err != nil {
-		return s.err
-	}
-	s.buf = append(s.buf[:0], ": keep-alive\n\n"...)
-	return s.flush()
-}
+// KeepAlive sends a comment, see [FrameWriter.KeepAlive].
+func (s *Stream) KeepAlive() error { return s.frames.KeepAlive() }
 
 // keepBuffer is the capacity up to which a buffer is used again.
 const keepBuffer = 64 << 10
 
 // flush writes and flushes what is in the buffer.
 func (s *Stream) flush() error {
-	// The deadline is removed again: on HTTP/2 it would reset the stream when it passes, also while nothing is written.
-	// Writers without deadlines, as in tests, are fine.
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
-	if len(s.buf) > 0 {
-		_, s.err = s.w.Write(s.buf)
-	}
-	if s.err == nil {
-		s.err = s.control.Flush()
-	}
-	_ = s.control.SetWriteDeadline(time.Time{})
+	err := s.frames.Write(s.buf)
 	if s.buf = s.buf[:0]; cap(s.buf) > keepBuffer {
 		s.buf = nil
 	}
-	if s.err != nil {
-		s.err = fmt.Errorf("send events: %w", s.err)
-	}
-	return s.err
+	return err
 }

@@ -142,22 +142,78 @@ func TestHeadersAndEventsArriveImmediately(t *testing.T) {
 	require.Empty(t, rest)
 }
 
+// open opens a connection with a small buffer, sends a request, and reads nothing.
+func open(t *testing.T, url string) *net.TCPConn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	tcp, ok := conn.(*net.TCPConn)
+	require.True(t, ok)
+	require.NoError(t, tcp.SetReadBuffer(256<<10))
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	return tcp
+}
+
+func TestClientThatReadsSlowlyGetsALargeEvent(t *testing.T) {
+	t.Parallel()
+	const timeout, size = 700 * time.Millisecond, 7 << 20
+	sent := make(chan error, 1)
+	var took time.Duration
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		s, err := agui.NewStream(w, agui.StreamOptions{Write: agui.WriteOptions{Timeout: timeout}})
+		begun := time.Now()
+		err = errors.Join(err, s.Send(&agui.Custom{Name: "x", Value: strings.Repeat("x", size)}))
+		took = time.Since(begun)
+		sent <- err
+	})
+	conn := open(t, url)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	buffer := make([]byte, 128<<10)
+	for got := 0; got < size; {
+		<-tick.C
+		n, err := io.ReadFull(conn, buffer[:min(len(buffer), size-got)])
+		require.NoError(t, err)
+		got += n
+	}
+	require.NoError(t, <-sent)
+	require.Greater(t, took, timeout, "no client was slow")
+}
+
+func TestClientThatDoesNotReadDoesNotDelayTheEndOfTheStream(t *testing.T) {
+	t.Parallel()
+	ended, done, writing := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		s, err := agui.NewStream(w, agui.StreamOptions{Write: agui.WriteOptions{Timeout: time.Hour, Done: done}})
+		close(writing)
+		event := &agui.Custom{Name: "x", Value: strings.Repeat("x", 7<<20)}
+		for i := 0; err == nil && i < 30; i++ {
+			err = s.Send(event)
+		}
+		ended <- err
+	})
+	open(t, url)
+	<-writing
+	close(done)
+	var timeout net.Error
+	require.ErrorAs(t, <-ended, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
 func TestClientThatDoesNotReadEndsTheStream(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		s, err := agui.NewStream(w, agui.StreamOptions{WriteTimeout: 50 * time.Millisecond})
+		s, err := agui.NewStream(w, agui.StreamOptions{Write: agui.WriteOptions{Timeout: 50 * time.Millisecond}})
 		event := &agui.Custom{Name: "x", Value: string(bytes.Repeat([]byte("x"), 1<<20))}
 		for i := 0; err == nil && i < 200; i++ {
 			err = s.Send(event)
 		}
 		ended <- err
 	})
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	require.NoError(t, err)
+	open(t, url)
 	var timeout net.Error
 	require.ErrorAs(t, <-ended, &timeout)
 	require.True(t, timeout.Timeout())

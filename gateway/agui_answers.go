@@ -153,21 +153,32 @@ func (r *run) isOpen(toolCallID string) bool {
 	return false
 }
 
-// stopTurns asks for the end of all turns of the chat, for a person who has stopped this run.
-func (r *run) stopTurns(ctx context.Context) {
+// cancelTime bounds the requests to cancel the turns of a run that was stopped.
+const cancelTime = 10 * time.Second
+
+// stop ends the run, and the turns of the chat, for a person who has stopped this run. A connect ends alone: it has started nothing.
+func (r *run) stop(ctx context.Context) {
 	r.stopAt = time.Now()
+	if r.connect {
+		return
+	}
 	if message, _ := r.chat.Waiting(); message != "" {
 		r.unstored[message] = true
 	}
 	for message := range r.unstored {
 		r.g.release(stoppedWait{r.c.target.App, r.c.target.Chat, message})
 	}
-	for _, id := range r.chat.OpenTurns() {
-		err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
-		if err != nil {
-			r.g.o.Logger.Warn("a turn of a stopped run could not be cancelled", "workflow", events.Clip(r.c.target.Workflow), "err", events.LogText(err))
+	turns := r.chat.OpenTurns()
+	r.cancels.Go(func() { // what the turns do meanwhile is still sent
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime) // the stop counts also if the client leaves
+		defer cancel()
+		for _, id := range turns {
+			err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
+			if err != nil {
+				r.g.o.Logger.Warn("a turn of a stopped run could not be cancelled", "workflow", events.Clip(r.c.target.Workflow), "err", events.LogText(err))
+			}
 		}
-	}
+	})
 }
 
 // openIn returns the ids of the open questions that are answered in a mode.

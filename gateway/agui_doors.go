@@ -108,9 +108,6 @@ func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) 
 	defer cancel()
 	r := newRun(g, c, in, connect)
 	defer r.close()
-	if err := r.open(ctx); err != nil {
-		return err
-	}
 	return r.serve(ctx)
 }
 
@@ -123,7 +120,8 @@ func (g *Gateway) aguiTarget(c *call, workflow, chat string) (err error) {
 	if _, err := g.workflows.Find(c.r.Context(), workflow); errors.Is(err, catalog.ErrUnknown) {
 		return refuse(http.StatusNotFound, "unknown_workflow", fmt.Sprintf("there is no workflow %.80q: GET /agui/info lists them; workers announce theirs when they start", workflow))
 	}
-	return g.mayUseChat(c.r.Context(), c.id, c.target)
+	_, err = g.mayUseChat(c.r.Context(), c.id, c.target)
+	return err
 }
 
 // info is GET /agui/info: the workflows that the token may use, as agents.

@@ -22,7 +22,7 @@ const stopGrace = 5 * time.Second
 // end returns the event that ends the run at a time, or nil and when to look again.
 func (r *run) end(now time.Time) (agui.Event, time.Duration) {
 	if !r.stopAt.IsZero() {
-		if len(r.chat.OpenTurns()) == 0 || now.Sub(r.stopAt) >= stopGrace {
+		if r.connect || len(r.chat.OpenTurns()) == 0 || now.Sub(r.stopAt) >= stopGrace {
 			return r.finished(agui.Cancelled(), nil), 0
 		}
 		return nil, stopGrace - now.Sub(r.stopAt)

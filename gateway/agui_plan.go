@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ type answer struct {
 const maxMessages = 16
 
 // decide makes the plan, or refuses the run. A connect has none.
-func (r *run) decide() error {
+func (r *run) decide(ctx context.Context) error {
 	if r.connect {
 		return nil
 	}
@@ -47,7 +48,7 @@ func (r *run) decide() error {
 	if len(r.plan.messages) > maxMessages {
 		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
 	}
-	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy() {
+	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy(ctx) {
 		p := refuse(http.StatusConflict, "run_in_progress", "the chat has a run in progress: wait for its end, or stop it, then send the message again")
 		p.retry = time.Second
 		return p
@@ -60,10 +61,9 @@ func (r *run) decide() error {
 }
 
 // busy reports whether a turn runs, or a message of the user waits for its turn.
-func (r *run) busy() bool {
+func (r *run) busy(ctx context.Context) bool {
 	message, since := r.chat.Waiting()
-	released := r.g.released.Has(stoppedWait{r.c.target.App, r.c.target.Chat, message}, time.Now())
-	return r.chat.Busy() || message != "" && !released && time.Since(since) < r.g.o.FirstTurn
+	return r.chat.Busy() || r.g.waitsForTurn(ctx, stoppedWait{r.c.target.App, r.c.target.Chat, message}, since)
 }
 
 // resumed returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other

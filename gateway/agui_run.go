@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/gateway/display"
 	"github.com/oneturn/oneturn/internal/feed"
 )
@@ -25,14 +27,17 @@ type run struct {
 	in      *agui.RunAgentInput
 	connect bool
 
-	follower *feed.Follower
-	stopped  chan struct{} // a stop request for this run has come
-	leave    func()        // the registry of runs
+	follower *feed.Follower // after the chat was read
+	open     *openRun
+	leave    func() // the registry of runs
 	watched  *watch
 
 	chat *display.Chat
 	view *display.View
 	out  *agui.Stream
+
+	first []agui.Event // the snapshot
+	room  *room        // of the snapshot
 
 	plan     plan
 	answers  chan answered   // results of the answers of this run
@@ -41,8 +46,9 @@ type run struct {
 	decided  map[string]bool // questions that this run has answered, until the journal shows it
 	last     time.Time       // when the chat had its last stored event
 	begun    time.Time
-	stopAt   time.Time // when a stop came; zero if none did
-	complete bool      // the orchestrator has reported the end of its run
+	stopAt   time.Time      // when a stop came; zero if none did
+	cancels  sync.WaitGroup // of turns, after a stop
+	complete bool           // the orchestrator has reported the end of its run
 }
 
 // aguiItem is what the follower of a run has delivered.
@@ -53,17 +59,19 @@ type aguiItem struct {
 
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
-		g: g, c: c, in: in, connect: connect, stopped: make(chan struct{}, 1), answers: make(chan answered),
-		chat: display.New(), view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
+		g: g, c: c, in: in, connect: connect, open: &openRun{stop: make(chan struct{}, 1)}, answers: make(chan answered),
+		view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
 	}
-	r.follower = g.journal(c.r.Context()).feeds.Follow(c.target.App, c.target.Chat, 0)
-	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.stopped)
+	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.open)
 	return r
 }
 
 func (r *run) close() {
 	r.leave()
-	r.follower.Close()
+	r.leaveRoom()
+	if r.follower != nil {
+		r.follower.Close()
+	}
 }
 
 // viewOf returns what the client has, by its input.
@@ -80,34 +88,116 @@ func viewOf(in *agui.RunAgentInput, user string) *display.View {
 	return v
 }
 
-// readTime bounds the time until a stream begins: clients take a reply without headers for a failure after ten seconds.
-const readTime = 8 * time.Second
+// promptly is how long a run may take to read its chat until its stream begins all the same: clients take a reply without headers
+// for a failure after ten seconds. What refuses a run later than that is sent as RUN_ERROR.
+const promptly = 2 * time.Second
 
-// open reads the chat, and decides whether the run may begin: it is refused before anything is sent.
-func (r *run) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
+// serve reads the chat and streams the run until it is over, or its client is gone. Its error refuses the run: nothing was sent.
+func (r *run) serve(ctx context.Context) error {
+	reading, cancel := context.WithCancel(ctx)
+	loaded := make(chan struct{})
+	defer func() { // the reading uses the run
+		cancel()
+		<-loaded
+	}()
+	var failed error
+	go func() {
+		defer close(loaded)
+		failed = r.load(reading)
+	}()
+	late := time.NewTimer(promptly)
+	defer late.Stop()
+	displayed := *r.in
+	select {
+	case <-loaded:
+		if failed != nil {
+			return r.refusal(ctx, failed)
+		}
+		if !r.chat.Empty() { // the snapshot replaces what the client has
+			displayed.Messages = nil
+		}
+		if err := r.begin(ctx, &displayed); err != nil {
+			return r.broken(ctx, err)
+		}
+	case <-late.C:
+		displayed.Messages = nil
+		if err := r.begin(ctx, &displayed); err != nil {
+			return r.broken(ctx, err)
+		}
+		r.wait(loaded)
+		if failed != nil {
+			return r.broken(ctx, failed)
+		}
+	}
+	return r.stream(ctx)
+}
+
+// wait keeps the stream alive until the chat was read.
+func (r *run) wait(loaded <-chan struct{}) {
+	keepAlive := time.NewTicker(r.g.o.KeepAlive)
+	defer keepAlive.Stop()
 	for {
-		item, err := r.follower.Next(ctx)
-		switch {
-		case err != nil:
-			return r.refusal(ctx, err)
-		case item.Boundary != nil:
-			owner, err := r.g.ownerFor(ctx, r.c.id, r.c.target)
-			if err != nil {
-				return err
-			}
-			r.watched = r.g.watch(r.c.id, r.c.target, owner)
-			return r.decide()
-		case item.Event != nil:
-			r.apply(item.Event)
+		select {
+		case <-loaded:
+			return
+		case <-keepAlive.C:
+			_ = r.out.KeepAlive() // a client that is gone ends the reading too
 		}
 	}
 }
 
-// refusal is how a run is refused that cannot read its chat.
+// load reads the chat, decides whether the run may begin, and prepares what it sends first.
+func (r *run) load(ctx context.Context) error {
+	owner, err := r.g.mayUseChat(ctx, r.c.id, r.c.target)
+	if err != nil {
+		return err
+	}
+	r.watched = r.g.watch(r.c.id, r.c.target, owner)
+	for {
+		size := 0
+		r.follower, err = r.g.readChat(ctx, r.c.target, func(c *loadedChat) error {
+			if size = c.chat.Size(); r.room == nil {
+				r.room = r.g.memory.try(r.c.target, size)
+			}
+			if r.room == nil {
+				return errNoRoom
+			}
+			return r.take(ctx, c)
+		})
+		if !errors.Is(err, errNoRoom) {
+			return err
+		}
+		if r.room, err = r.g.memory.take(ctx, r.c.target, size); err != nil {
+			return err
+		}
+	}
+}
+
+// errNoRoom means that a snapshot has to wait until clients have read others.
+var errNoRoom = errors.New("no room for a snapshot")
+
+// take takes what the run needs from the chat, which other runs use after it.
+func (r *run) take(ctx context.Context, c *loadedChat) error {
+	r.chat, r.last = c.chat, c.last
+	if err := r.decide(ctx); err != nil {
+		return err
+	}
+	if !r.chat.Empty() {
+		r.first = append(r.view.Snapshot(r.chat, r.plan.messages), r.view.Activities(r.chat)...)
+	}
+	r.chat = r.chat.Continued()
+	r.open.follows.Store(!r.connect)
+	return nil
+}
+
+// refusal is how a run is refused that cannot begin.
 func (r *run) refusal(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errDraining) || errors.Is(err, feed.ErrClosed) {
+	var refused *refusedError
+	var denied *auth.Error
+	switch {
+	case errors.As(err, &refused), errors.As(err, &denied):
+		return err
+	case errors.Is(context.Cause(ctx), errDraining), errors.Is(err, feed.ErrClosed):
 		return draining()
 	}
 	return unavailable(err)
@@ -117,7 +207,7 @@ func (r *run) refusal(ctx context.Context, err error) error {
 func (r *run) apply(e *feed.Event) []display.Change {
 	changes, err := r.chat.Apply(e.Sequence, e.JSON)
 	if err != nil {
-		r.g.o.Logger.Warn("an event of a chat cannot be displayed", "sequence", e.Sequence, "kind", events.Clip(e.Kind), "err", events.LogText(err))
+		r.g.damaged(e.Name.Name(), e.Sequence)
 	}
 	if e.Sequence > 0 {
 		r.last = e.Time
@@ -125,16 +215,18 @@ func (r *run) apply(e *feed.Event) []display.Change {
 	return changes
 }
 
-// serve streams the run until it is over, or its client is gone.
-func (r *run) serve(ctx context.Context) error {
-	var err error
-	displayed := *r.in
-	if !r.chat.Empty() { // the snapshot replaces what the client has
-		displayed.Messages = nil
+// begin begins the stream: a client that has the messages of an input knows then that the run was accepted.
+func (r *run) begin(ctx context.Context, displayed *agui.RunAgentInput) (err error) {
+	r.out, err = agui.NewStream(r.c.w, agui.StreamOptions{Peer: r.in.Peer(), Verifier: agui.NewVerifier(displayed), Write: writeOptions(ctx)})
+	if err != nil {
+		return err
 	}
-	if r.out, err = agui.NewStream(r.c.w, agui.StreamOptions{Peer: r.in.Peer(), Verifier: agui.NewVerifier(&displayed), WriteTimeout: writeTime}); err != nil {
-		return nil
-	}
+	return r.out.Send(&agui.RunStarted{ThreadID: r.in.ThreadID, RunID: r.in.RunID, ProtocolVersion: agui.ProtocolVersion})
+}
+
+// stream sends the snapshot, and then what happens until the run is over.
+func (r *run) stream(ctx context.Context) error {
+	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
 	if err := r.prelude(); err != nil {
 		return r.broken(ctx, err)
 	}
@@ -147,6 +239,7 @@ func (r *run) serve(ctx context.Context) error {
 		for range r.pending {
 			<-r.answers
 		}
+		r.cancels.Wait()
 	}()
 	go func() {
 		defer close(ended)
@@ -173,16 +266,21 @@ func (r *run) pump(ctx context.Context, items chan<- aguiItem) {
 
 // prelude sends what there is before anything new.
 func (r *run) prelude() error {
-	first := []agui.Event{&agui.RunStarted{ThreadID: r.in.ThreadID, RunID: r.in.RunID, ProtocolVersion: agui.ProtocolVersion}}
-	id := ""
-	if !r.chat.Empty() {
-		first = append(first, r.view.Snapshot(r.chat, r.plan.messages)...)
-		first = append(first, r.view.Activities(r.chat)...)
-		id = strconv.FormatUint(r.chat.Sequence(), 10)
+	first := r.first
+	r.first = nil
+	defer r.leaveRoom()
+	if len(first) == 0 {
+		return nil
 	}
-	r.chat.Forget()
-	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
-	return r.out.SendWithID(id, first...)
+	return r.out.SendWithID(strconv.FormatUint(r.chat.Sequence(), 10), first...)
+}
+
+// leaveRoom frees the memory of the snapshot.
+func (r *run) leaveRoom() {
+	if r.room != nil {
+		r.room.free()
+		r.room = nil
+	}
 }
 
 // tail sends what happens until the run is over.
@@ -201,8 +299,8 @@ func (r *run) tail(ctx context.Context, items <-chan aguiItem) error {
 			err = r.took(ctx, item)
 		case a := <-r.answers:
 			err = r.answered(ctx, a)
-		case <-r.stopped:
-			r.stopTurns(ctx)
+		case <-r.open.stop:
+			r.stop(ctx)
 		case <-keepAlive.C:
 			err = r.out.KeepAlive()
 		case <-quiet.C:
@@ -256,7 +354,7 @@ func (r *run) broken(ctx context.Context, err error) error {
 		end = &agui.RunError{Code: "token_expired", Message: "the token has expired or was revoked: get a new one and connect again"}
 	case errors.Is(cause, errDraining), errors.Is(err, feed.ErrClosed), errors.Is(err, feed.ErrJournalReplaced):
 	default:
-		p := refusalOf(err)
+		p := r.g.refusalOf(err)
 		end.Code, end.Message = p.code, p.message
 		r.g.logRefusal(ctx, r.c.door, r.c.target.App, p)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +17,6 @@ import (
 	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
-	"github.com/oneturn/oneturn/gateway/display"
 )
 
 // Stop requests name a run, which is a stream of one gateway: the one that has it replies, and ends it. A request that
@@ -28,24 +28,30 @@ const stopWait = 750 * time.Millisecond
 // runKey identifies a run.
 type runKey struct{ app, chat, run string }
 
+// openRun is a run of this gateway.
+type openRun struct {
+	stop    chan struct{} // holds one when a stop request has come
+	follows atomic.Bool   // it may act, and has begun
+}
+
 // runs are the runs of this gateway.
 type runs struct {
 	mu   sync.Mutex
-	open map[runKey][]chan<- struct{}
+	open map[runKey][]*openRun
 }
 
 // enter registers a run until leave is called.
-func (s *runs) enter(key runKey, stop chan<- struct{}) (leave func()) {
+func (s *runs) enter(key runKey, run *openRun) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open = map[runKey][]chan<- struct{}{}
+		s.open = map[runKey][]*openRun{}
 	}
-	s.open[key] = append(s.open[key], stop)
+	s.open[key] = append(s.open[key], run)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		left := slices.DeleteFunc(s.open[key], func(other chan<- struct{}) bool { return other == stop })
+		left := slices.DeleteFunc(s.open[key], func(other *openRun) bool { return other == run })
 		if s.open[key] = left; len(left) == 0 {
 			delete(s.open, key)
 		}
@@ -56,34 +62,63 @@ func (s *runs) enter(key runKey, stop chan<- struct{}) (leave func()) {
 func (s *runs) stop(key runKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, stop := range s.open[key] {
+	for _, run := range s.open[key] {
 		select {
-		case stop <- struct{}{}:
+		case run.stop <- struct{}{}:
 		default: // it was stopped before
 		}
 	}
 	return len(s.open[key]) > 0
 }
 
-// stopRequest is what gateways ask each other, or a notification of a message that no run waits for any more.
+// follows reports whether a run of a chat is open that may act.
+func (s *runs) follows(app, chat string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, open := range s.open {
+		if key.app == app && key.chat == chat && slices.ContainsFunc(open, func(r *openRun) bool { return r.follows.Load() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopRequest is what gateways ask each other: to stop a run, or, without one, whether any run of the chat is open. With a message it
+// is a notification that no run waits for this message any more.
 type stopRequest struct {
 	App     string `json:"app_id"`
 	Chat    string `json:"chat_id"`
 	Run     string `json:"run_id,omitempty"`
 	Message string `json:"message_id,omitempty"`
+	Open    bool   `json:"open,omitempty"`
 }
 
 // stoppedWait is a user's message that waits for its turn, in a run that the user has stopped. It does not keep the next message
-// away. Gateways that start later do not know it: there the next message is refused until the time for the turn is over.
+// away. Gateways that start later do not know it: for them a message from before their start waits only while a run is open.
 type stoppedWait struct{ app, chat, message string }
 
 // stoppedWaits bounds those that a gateway remembers.
 const stoppedWaits = 10_000
 
+// clockSkew is how much the clocks of gateways and workers may differ.
+const clockSkew = 5 * time.Second
+
 // release notifies all gateways, also this one.
 func (g *Gateway) release(w stoppedWait) {
 	g.released.Add(w, time.Now())
 	_ = g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(stopRequest{App: w.app, Chat: w.chat, Message: w.message})) // see stoppedWait
+}
+
+// waitsForTurn reports whether the next message of a chat has to wait for the turn of one that the user has sent at a time.
+func (g *Gateway) waitsForTurn(ctx context.Context, w stoppedWait, since time.Time) bool {
+	switch {
+	case w.message == "" || time.Since(since) >= g.o.FirstTurn || g.released.Has(w, time.Now()):
+		return false
+	case since.After(g.began.Add(clockSkew)) || g.runs.follows(w.app, w.chat):
+		return true
+	}
+	open, err := g.ask(ctx, stopRequest{App: w.app, Chat: w.chat, Open: true})
+	return open || err != nil
 }
 
 // serveStops replies to other gateways for the runs of this one.
@@ -93,18 +128,37 @@ func (g *Gateway) serveStops() (*nats.Subscription, error) {
 		if json.Unmarshal(m.Data, &r) != nil {
 			return
 		}
-		if r.Message != "" {
+		found := false
+		switch {
+		case r.Message != "":
 			g.released.Add(stoppedWait{r.App, r.Chat, r.Message}, time.Now())
-			return
+		case r.Open:
+			found = g.runs.follows(r.App, r.Chat)
+		default:
+			found = g.runs.stop(runKey{r.App, r.Chat, r.Run})
 		}
-		if g.runs.stop(runKey{r.App, r.Chat, r.Run}) {
-			_ = m.Respond([]byte(`{}`)) // a gateway that gets no reply answers 404, and the client tries again
+		if found {
+			_ = m.Respond([]byte(`{}`)) // a gateway that gets no reply answers as if there were no such run, and the client tries again
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to stop requests: %w", err)
 	}
 	return sub, nil
+}
+
+// ask asks the other gateways, and reports whether one has replied that it has the run.
+func (g *Gateway) ask(ctx context.Context, r stopRequest) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	_, err := g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), events.JSONOf(r))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
+		return false, nil // no gateway has it
+	}
+	return false, unavailable(err)
 }
 
 // stop is the stop door: of the run that the body names, or of what runs in the chat.
@@ -135,7 +189,7 @@ func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
 		Status  int    `json:"status"`
 		Code    string `json:"code"`
 		Message string `json:"message"`
-	}{http.StatusAccepted, "stopping", "the turns of the chat are cancelled: the run ends with what they have reached"})
+	}{http.StatusAccepted, "stopping", "a run ends with what its turns have reached, which are cancelled; a connect ends alone"})
 	return nil
 }
 
@@ -144,17 +198,7 @@ func (g *Gateway) stopRun(ctx context.Context, t auth.Target, run string) (bool,
 	if g.runs.stop(runKey{t.App, t.Chat, run}) {
 		return true, nil
 	}
-	data := events.JSONOf(stopRequest{App: t.App, Chat: t.Chat, Run: run})
-	ctx, cancel := context.WithTimeout(ctx, stopWait)
-	defer cancel()
-	_, err := g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), data)
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
-		return false, nil // no gateway has it
-	}
-	return false, unavailable(err)
+	return g.ask(ctx, stopRequest{App: t.App, Chat: t.Chat, Run: run})
 }
 
 // stopChat cancels the turns of a chat that have no response.
@@ -169,18 +213,14 @@ func (g *Gateway) stopChat(ctx context.Context, id *auth.Identity, t auth.Target
 }
 
 // openTurns returns the ids of the calls of the turns of a chat that have no response.
-func (g *Gateway) openTurns(ctx context.Context, t auth.Target) ([]string, error) {
-	follower := g.journal(ctx).feeds.Follow(t.App, t.Chat, 0)
-	defer follower.Close()
-	chat := display.New()
-	for {
-		item, err := follower.Next(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case item.Boundary != nil:
-			return chat.OpenTurns(), nil
-		}
-		_, _ = chat.Apply(item.Event.Sequence, item.Event.JSON) // what cannot be read has no turn to stop
+func (g *Gateway) openTurns(ctx context.Context, t auth.Target) (turns []string, err error) {
+	follower, err := g.readChat(ctx, t, func(c *loadedChat) error {
+		turns = c.chat.OpenTurns()
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	follower.Close()
+	return turns, nil
 }

@@ -49,7 +49,7 @@ func resume(entries ...map[string]any) func(map[string]any) {
 // post starts a run.
 func (g *gate) run(base, token, path string, in any) *stream {
 	g.Helper()
-	ctx, cancel := context.WithTimeout(g.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
 	g.Cleanup(cancel)
 	data, err := json.Marshal(in)
 	require.NoError(g, err)
@@ -189,35 +189,6 @@ func TestSecondMessageWaitsForTheEndOfTheRun(t *testing.T) {
 	g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1})
 	require.Equal(t, "success", outcome(first.end()))
 	require.Equal(t, "success", outcome(attached.end()))
-}
-
-func TestRunStopsOnTheGatewayThatHasIt(t *testing.T) {
-	t.Parallel()
-	g := openAgent(t)
-	_, other := g.replica(quick)
-	g.lists(other.URL)
-	s := g.run(g.http.URL, "ada", "/agui/Shop", input("r1", nil, "order"))
-	s.until(agui.TypeRunStarted)
-	post := func(run string) int {
-		body, err := json.Marshal(map[string]any{"runId": run})
-		require.NoError(t, err)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, other.URL+"/agui/Shop/stop/c", strings.NewReader(string(body)))
-		require.NoError(t, err)
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer ada")
-		response, err := http.DefaultTransport.RoundTrip(r)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		return response.StatusCode
-	}
-	require.Equal(t, http.StatusNotFound, post("another"))
-	require.Equal(t, http.StatusAccepted, post("r1"))
-	require.Equal(t, "cancelled", outcome(s.end()), "%v", s.events)
-	for _, base := range []string{g.http.URL, other.URL} {
-		next := g.run(base, "ada", "/agui/Shop", input("next", nil, "order", "another"))
-		require.Equal(t, http.StatusOK, next.status, "the message of the run that was stopped does not keep the next one away")
-		next.cancel()
-	}
 }
 
 func TestConnectShowsAChatWithoutWorkersAndChangesNothing(t *testing.T) {

@@ -30,7 +30,7 @@ func noBlob() *refusedError {
 // blob is GET /api/chats/{app}/{chat}/blobs/{name}.
 func (g *Gateway) blob(c *call) error {
 	ctx := c.r.Context()
-	if err := g.mayUseChat(ctx, c.id, c.target); err != nil {
+	if _, err := g.mayUseChat(ctx, c.id, c.target); err != nil {
 		return err
 	}
 	blob, err := g.namedBlob(ctx, c)

@@ -60,7 +60,7 @@ func (g *Gateway) cancel(c *call) error {
 
 // requestCancel publishes a cancel request of a user for a turn that was claimed. A turn that has ended keeps its end.
 func (g *Gateway) requestCancel(ctx context.Context, id *auth.Identity, t auth.Target, r cancelRequest) error {
-	if err := g.mayUseChat(ctx, id, t); err != nil {
+	if _, err := g.mayUseChat(ctx, id, t); err != nil {
 		return err
 	}
 	claim, err := g.claimOf(ctx, t, r)

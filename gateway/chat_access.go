@@ -21,16 +21,15 @@ const (
 // ownedChat is a chat with its owner.
 type ownedChat struct{ app, chat, owner string }
 
-// mayUseChat refuses a chat that belongs to another user.
-func (g *Gateway) mayUseChat(ctx context.Context, id *auth.Identity, t auth.Target) error {
+// mayUseChat refuses a chat that belongs to another user. It returns the owner, "" if the chat has none yet.
+func (g *Gateway) mayUseChat(ctx context.Context, id *auth.Identity, t auth.Target) (owner string, err error) {
 	if id.Workflows == nil && g.journal(ctx).owned.Has(ownedChat{t.App, t.Chat, t.User}, time.Now()) {
-		return nil
+		return t.User, nil
 	}
-	_, err := g.ownerFor(ctx, id, t)
-	return err
+	return g.ownerFor(ctx, id, t)
 }
 
-// ownerFor is [Gateway.mayUseChat] with the owner as the journal has it, "" if the chat has none yet.
+// ownerFor is [Gateway.mayUseChat] with the owner as the journal has it now.
 func (g *Gateway) ownerFor(ctx context.Context, id *auth.Identity, t auth.Target) (string, error) {
 	owner, err := g.journal(ctx).reader.Owner(ctx, subjects.Token(t.App), t.Chat)
 	if err != nil {

@@ -48,7 +48,7 @@ func (g *Gateway) events(c *call) error {
 			return refuse(http.StatusBadRequest, "bad_limit", "limit is not a number from 1 to 1000")
 		}
 	}
-	if err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
+	if _, err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
 		return err
 	}
 	found, err := g.page(c.r.Context(), c.target, after, min(limit, largestPage))
@@ -69,12 +69,13 @@ func (g *Gateway) page(ctx context.Context, t auth.Target, after uint64, limit i
 	for i := range history.Records {
 		rec := &history.Records[i]
 		name, ok := subjects.ParseKey(rec.Key)
-		if !ok || rec.Damaged() {
+		if !ok {
 			continue
 		}
 		frame, err := frameOf(rec.Data, name, rec.Seq, false)
-		if err != nil {
-			return nil, err
+		if rec.Damaged() || err != nil {
+			g.damaged(rec.Key, rec.Seq)
+			continue
 		}
 		if frame != nil {
 			p.Events = append(p.Events, frame)
@@ -117,21 +118,21 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 		return err
 	}
 	defer leave()
-	stream, err := newEventStream(c.w)
+	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
+	defer cancel()
+	stream, err := newEventStream(ctx, c.w)
 	if err != nil {
 		return nil // the client is gone
 	}
 	c.end(http.StatusOK)
-	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
-	defer cancel()
 	watched := g.watch(c.id, c.target, owner)
-	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after)
+	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after).For(c.target.User)
 	defer follower.Close()
 	for {
 		item, err := nextWithin(ctx, follower, g.o.KeepAlive)
 		switch {
 		case errors.Is(err, errQuiet):
-			err = stream.keepAlive()
+			err = stream.frames.KeepAlive()
 		case err != nil:
 		case item.Event != nil:
 			err = g.sendEvent(ctx, stream, watched, item.Event)
@@ -151,12 +152,22 @@ func (g *Gateway) sendEvent(ctx context.Context, stream *eventStream, watched *w
 	if err := watched.allow(ctx, e); err != nil {
 		return err
 	}
-	frame, err := preparedFrame(e)
-	if frame == nil || err != nil {
-		return err
+	frame := g.frame(e)
+	if frame == nil {
+		return nil
 	}
 	g.metrics.frames.WithLabelValues("events", "out").Inc()
 	return stream.event("", e.Sequence, frame)
+}
+
+// frame returns the frame of an event; nil for one that people may not see, or that is damaged.
+func (g *Gateway) frame(e *feed.Event) []byte {
+	frame, err := preparedFrame(e)
+	if err != nil {
+		g.damaged(e.Name.Name(), e.Sequence)
+		return nil
+	}
+	return frame
 }
 
 // errQuiet means that a chat had no event for a while.

@@ -36,6 +36,13 @@ func frameOf(event []byte, name subjects.Record, sequence uint64, replay bool) (
 		}
 	}
 	event = bytes.TrimRight(event, " \t\r\n")
+	if bytes.ContainsAny(event, "\r\n") { // a line of a stream has no line breaks
+		var line bytes.Buffer
+		if json.Compact(&line, event) != nil {
+			return nil, errNotAnEvent
+		}
+		event = line.Bytes()
+	}
 	if len(event) < 2 || event[len(event)-1] != '}' {
 		return nil, errNotAnEvent
 	}

@@ -101,8 +101,11 @@ type Gateway struct {
 	lines   throttle.Lines
 
 	workflows *catalog.Workflows
+	began     time.Time
 	runs      runs                     // of AG-UI, in this gateway
+	memory    *memory                  // of their snapshots
 	released  *recent.Set[stoppedWait] // messages that no run waits for
+	reported  *recent.Set[uint64]      // damaged records
 	stops     *nats.Subscription       // requests of other gateways to stop one
 	listing   func()                   // ends the reads of workflows
 
@@ -124,7 +127,8 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	case o.Auth == nil:
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
-	g := &Gateway{o: o.withDefaults(), stopping: make(chan struct{})}
+	g := &Gateway{o: o.withDefaults(), began: time.Now(), stopping: make(chan struct{}), memory: newMemory(snapshotMemory)}
+	g.reported = recent.New[uint64](reportedRecords, time.Hour)
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
 	g.table, g.tracer = g.routes(), tracerOf(o.TracerProvider)
 	if err := subjects.CheckPool(g.o.Pool); err != nil {

@@ -22,14 +22,15 @@ type journal struct {
 	reader *query.Reader
 	feeds  *feed.Feeds
 	owned  *recent.Set[ownedChat] // chats whose owner is known
+	loaded *loadedChats           // for runs of AG-UI
 }
 
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	nc := g.o.NATS
-	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor)}
+	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor), loaded: newLoadedChats()}
 	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc))
 	var err error
-	if j.feeds, err = feed.Open(ctx, nc, g.space, j.reader, feed.Options{Logger: g.o.Logger}); err != nil {
+	if j.feeds, err = feed.Open(ctx, nc, g.space, j.reader, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	return j, nil
@@ -58,4 +59,19 @@ func (g *Gateway) journal(ctx context.Context) *journal {
 	g.current.Store(next)
 	j.feeds.Close()
 	return next
+}
+
+// reportedRecords bounds the damaged records whose lines are remembered.
+const reportedRecords = 1_000
+
+// damaged reports a stored event that is left out since it cannot be read: clients see a gap between two sequences, as where a text
+// is hidden. It is logged once.
+func (g *Gateway) damaged(key string, sequence uint64) {
+	if sequence == 0 {
+		return // it is not stored
+	}
+	g.metrics.damaged.Inc()
+	if !g.reported.Add(sequence, time.Now()) {
+		g.o.Logger.Error("a stored event is damaged: it is left out of what clients get", "sequence", sequence, "key", events.Clip(key))
+	}
 }

@@ -68,6 +68,12 @@ func large(context.Context, order) (map[string]string, error) {
 	return map[string]string{"text": strings.Repeat("x", 700<<10)}, nil
 }
 
+// waiter works until its turn is cancelled.
+func waiter(ctx context.Context, _ order) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
 // chat displays so many pieces as its turn asks for.
 func pieces(ctx context.Context, in struct {
 	Count int `json:"count"`
@@ -87,6 +93,7 @@ func shop() oneturn.Config {
 	c.Logger = slog.New(slog.DiscardHandler)
 	c.Tools = append(c.Tools,
 		oneturn.NewTool("approve", approve, oneturn.ToolOptions{Workflow: "Shop", Agent: "Clerk", Model: "Order", Effect: oneturn.Replay}),
+		oneturn.NewTool("wait", waiter, oneturn.ToolOptions{Workflow: "Shop", Agent: "Waiter", Model: "Order", Effect: oneturn.Replay}),
 		oneturn.NewTool("large", large, oneturn.ToolOptions{Workflow: "Shop", Agent: "Printer", Model: "Order"}),
 		oneturn.NewTool("pieces", pieces, oneturn.ToolOptions{Workflow: "Shop", Agent: "Pieces", Model: "Pieces"}),
 	)

@@ -12,7 +12,7 @@ import (
 // publishMessage publishes what a user has written into a chat. A message is stored once, under its id, however often it
 // is published.
 func (g *Gateway) publishMessage(ctx context.Context, id *auth.Identity, t auth.Target, m *oneturn.UserMessage) error {
-	if err := g.mayUseChat(ctx, id, t); err != nil {
+	if _, err := g.mayUseChat(ctx, id, t); err != nil {
 		return err
 	}
 	client, err := oneturn.NewClient(g.o.NATS, oneturn.ClientOptions{Prefix: g.o.Prefix, Pool: g.o.Pool})

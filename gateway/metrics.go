@@ -16,6 +16,7 @@ type metrics struct {
 	closes   *prometheus.CounterVec   // code, reason
 	frames   *prometheus.CounterVec   // door, direction
 	panics   prometheus.Counter
+	damaged  prometheus.Counter
 
 	socketFrames prometheus.Counter // of frames: sent to WebSockets
 }
@@ -36,10 +37,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}, []string{"door"}),
 		closes: counter("socket_closes_total", "WebSockets that the gateway has closed, by close code and reason.", "code", "reason"),
 		frames: counter("frames_total", "Frames of WebSockets and events of streams, by door and direction.", "door", "direction"),
+		damaged: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: ns, Subsystem: sub, Name: "damaged_records_total", Help: "Times that a stored event was left out of a reply, socket or stream since it cannot be read.",
+		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
 	}
 	m.socketFrames = m.frames.WithLabelValues("ws", "out")
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics, m.damaged} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

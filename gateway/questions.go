@@ -44,7 +44,7 @@ func questionOf(q *api.Question) question {
 
 // waits is GET /api/chats/{app}/{chat}/waits: the open questions of a chat.
 func (g *Gateway) waits(c *call) error {
-	if err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
+	if _, err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
 		return err
 	}
 	open, err := g.openQuestions(c.r.Context(), c.target)

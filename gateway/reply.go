@@ -74,8 +74,9 @@ func draining() *refusedError {
 	}
 }
 
-// refusalOf returns how an error is answered.
-func refusalOf(err error) *refusedError {
+// refusalOf returns how an error is answered. A search that waited for others, or while the journal cannot be followed, is not caused by
+// its user.
+func (g *Gateway) refusalOf(err error) *refusedError {
 	var refused *refusedError
 	if errors.As(err, &refused) {
 		return refused
@@ -85,7 +86,7 @@ func refusalOf(err error) *refusedError {
 		return &refusedError{status: denied.Status(), code: string(denied.Code), message: denied.Msg, header: denied.Header(), err: denied.Err}
 	}
 	var busy *searchbudget.BusyError
-	if errors.As(err, &busy) {
+	if errors.As(err, &busy) && busy.After > 0 && g.current.Load().feeds.Ready() == nil {
 		return &refusedError{
 			status: http.StatusTooManyRequests, code: codeRateLimited, retry: time.Duration(busy.Seconds()) * time.Second, err: err,
 			message: "this tenant reads too much: try again later, or ask for less",

@@ -83,7 +83,7 @@ func textAt(data map[string]any, names ...string) string {
 
 // deliver publishes the answer of a user to a question of a chat, and returns the verdict.
 func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target, given *events.ToolCallResponse) (*events.AnswerResult, error) {
-	if err := g.mayUseChat(ctx, id, t); err != nil {
+	if _, err := g.mayUseChat(ctx, id, t); err != nil {
 		return nil, err
 	}
 	q, err := g.askedQuestion(ctx, t, given.Run, given.ToolCallID)

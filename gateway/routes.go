@@ -86,7 +86,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if err := g.enter(c); err != nil {
-		p := refusalOf(err)
+		p := g.refusalOf(err)
 		c.code = p.code
 		g.logRefusal(r.Context(), c.door, c.target.App, p)
 		if !out.begun {

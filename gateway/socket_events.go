@@ -71,7 +71,7 @@ const batchBytes = 32 << 10
 
 // follow sends the events after a cursor until ctx ends or a write fails. Those that are there already are written together.
 func (s *socket) follow(ctx context.Context, watched *watch, after uint64) error {
-	follower := s.g.journal(ctx).feeds.Follow(s.target.App, s.target.Chat, after)
+	follower := s.g.journal(ctx).feeds.Follow(s.target.App, s.target.Chat, after).For(s.target.User)
 	defer follower.Close()
 	replayed, size := 0, 0
 	var batch [][]byte
@@ -89,11 +89,7 @@ func (s *socket) follow(ctx context.Context, watched *watch, after uint64) error
 		if err := watched.allow(ctx, item.Event); err != nil {
 			return err
 		}
-		frame, err := preparedFrame(item.Event)
-		if err != nil {
-			return err
-		}
-		if frame != nil {
+		if frame := s.g.frame(item.Event); frame != nil {
 			batch, size = append(batch, frame), size+len(frame)
 			if item.Event.Replay {
 				replayed++

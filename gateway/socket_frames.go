@@ -79,7 +79,7 @@ func (s *socket) handle(ctx context.Context, data []byte) error {
 
 // sendError reports a frame that has no effect.
 func (s *socket) sendError(err error) error {
-	p := refusalOf(err)
+	p := s.g.refusalOf(err)
 	return s.writeOwn("error", struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -220,7 +220,7 @@ func (s *socket) answerOf(f *frame) (*events.ToolCallResponse, error) {
 func (s *socket) answer(ctx context.Context, f *frame, r *events.ToolCallResponse) error {
 	result, err := s.g.deliver(ctx, s.id, s.target, r)
 	if err != nil {
-		p := refusalOf(err)
+		p := s.g.refusalOf(err)
 		s.g.logRefusal(ctx, "ws", s.target.App, p)
 		result = &events.AnswerResult{Status: p.status, Code: events.AnswerCode(p.code), Message: p.message, ToolCallID: r.ToolCallID}
 	}
@@ -248,11 +248,11 @@ type ack struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-func (a *ack) outcome(ctx context.Context, err error, stored string) {
+func (a *ack) outcome(ctx context.Context, g *Gateway, err error, stored string) {
 	defer func() { setOutcome(trace.SpanFromContext(ctx), a.Status, a.Code) }()
 	a.Status, a.Code, a.Message = http.StatusAccepted, "published", stored
 	if err != nil {
-		p := refusalOf(err)
+		p := g.refusalOf(err)
 		a.Status, a.Code, a.Message = p.status, p.code, p.message
 	}
 }
@@ -260,7 +260,7 @@ func (a *ack) outcome(ctx context.Context, err error, stored string) {
 // cancel publishes a cancel request.
 func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
 	a := ack{Turn: r.turn, ToolCallID: r.toolCallID}
-	a.outcome(ctx, s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
+	a.outcome(ctx, s.g, s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
 	return s.writeOwn("ack.cancel", a)
 }
 
@@ -283,7 +283,7 @@ func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
 // publish publishes the message of the user.
 func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
 	a := ack{MessageID: m.Message}
-	a.outcome(ctx, s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
+	a.outcome(ctx, s.g, s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
 	return s.writeOwn("ack.input", a)
 }
 

@@ -1,53 +1,42 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/oneturn/oneturn/agui"
 )
 
-// writeTime is how long a client may take to read one event, or one frame.
+// writeTime is how long a client may take to read a piece of a stream, or of a frame.
 const writeTime = 30 * time.Second
 
-// eventStream writes server-sent events, each flushed.
-type eventStream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+// writeOptions are the times of a stream that ends with a context.
+func writeOptions(ctx context.Context) agui.WriteOptions {
+	return agui.WriteOptions{Timeout: writeTime, Done: ctx.Done()}
 }
 
-// newEventStream sends the headers of a stream: nothing on its way may keep, change or compress it.
-func newEventStream(w http.ResponseWriter) (*eventStream, error) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set("X-Content-Type-Options", "nosniff")
-	s := &eventStream{w, http.NewResponseController(w)}
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines writes without
-	w.WriteHeader(http.StatusOK)
-	return s, s.control.Flush() //nolint:wrapcheck // the client is gone
+// eventStream writes stored events as server-sent events.
+type eventStream struct{ frames *agui.FrameWriter }
+
+// newEventStream sends the headers of a stream.
+func newEventStream(ctx context.Context, w http.ResponseWriter) (*eventStream, error) {
+	w.Header().Set("Cache-Control", "no-cache, no-store, no-transform")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	frames, err := agui.NewFrameWriter(w, writeOptions(ctx))
+	return &eventStream{frames}, err
 }
 
 // event sends one event: data is one line of JSON; sequence 0 has no id.
 func (s *eventStream) event(name string, sequence uint64, data []byte) error {
-	b := make([]byte, 0, len(data)+64)
-	if name != "" {
-		b = append(append(append(b, "event: "...), name...), '\n')
-	}
+	id := ""
 	if sequence > 0 {
-		b = append(strconv.AppendUint(append(b, "id: "...), sequence, 10), '\n')
+		id = strconv.FormatUint(sequence, 10)
 	}
-	b = append(append(append(b, "data: "...), data...), "\n\n"...)
-	return s.write(b)
-}
-
-// keepAlive sends a comment, so that nothing on the way ends the connection.
-func (s *eventStream) keepAlive() error { return s.write([]byte(": keep-alive\n\n")) }
-
-func (s *eventStream) write(b []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // as above
-	if _, err := s.w.Write(b); err != nil {
-		return err //nolint:wrapcheck // the client is gone, or does not read
+	frame, err := agui.AppendFrame(make([]byte, 0, len(data)+len("event: reset\nid: \ndata: \n\n")+20), name, id, data)
+	if err != nil {
+		return err
 	}
-	return s.control.Flush() //nolint:wrapcheck // likewise
+	return s.frames.Write(frame)
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// Bounds of what is displayed of one chat.
-const (
-	// maxBytes bounds a snapshot of messages: an AG-UI client accepts events of up to 10 MiB. Of a longer chat the newest
-	// messages are displayed.
-	maxBytes = 6 << 20
-	// maxTurns bounds the turns in the state: a client sends its state back with every run.
-	maxTurns = 100
-)
+// MaxBytes bounds a snapshot of messages: an AG-UI client accepts events of up to 10 MiB. Of a longer chat the newest messages are
+// displayed.
+const MaxBytes = 6 << 20
+
+// maxTurns bounds the turns in the state: a client sends its state back with every run.
+const maxTurns = 100
 
 // Chat is what is displayed of a chat. Apply its events in the order of the journal. It is not safe for concurrent use.
 type Chat struct {
 	entries []*entry
 	size    int               // of the entries
+	idBytes int               // of the ids of users' messages
 	byID    map[string]*entry // calls by tool_call_id, messages by the key of their id
 	users   map[string]uint64 // sequences of users' messages, also of those that are not displayed
 
@@ -33,19 +32,6 @@ type Chat struct {
 	waiting  string // id of the newest message of a user, if it has neither a turn nor a reply yet
 	since    time.Time
 	sequence uint64
-}
-
-// entry is a message or a call.
-type entry struct {
-	message *message
-	call    *call
-}
-
-func (e *entry) size() int {
-	if e.message != nil {
-		return e.message.size()
-	}
-	return e.call.size()
 }
 
 // turn is the state of a turn.
@@ -105,18 +91,6 @@ func (c *Chat) Waiting() (message string, since time.Time) { return c.waiting, c
 // Stored returns the sequence of a user's message, 0 if it is not stored.
 func (c *Chat) Stored(messageID string) uint64 { return c.users[messageID] }
 
-// Forget drops what only a snapshot needs. The chat can be followed on: what is open stays.
-func (c *Chat) Forget() {
-	c.entries = slices.DeleteFunc(c.entries, func(e *entry) bool {
-		drop := e.call == nil || e.call.result != ""
-		if drop {
-			c.size -= e.size()
-			delete(c.byID, e.key())
-		}
-		return drop
-	})
-}
-
 // Apply applies an event with its sequence, 0 for one that is not stored, and returns what has changed. An event that
 // cannot be read changes nothing.
 func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
@@ -172,6 +146,9 @@ func (c *Chat) set(name string, value json.RawMessage) {
 
 func (c *Chat) text(sequence uint64, e *event) []Change {
 	if e.Kind == events.KindUserMessage {
+		if _, known := c.users[e.MessageID]; !known {
+			c.idBytes += len(e.MessageID)
+		}
 		c.users[e.MessageID] = sequence
 		if len(c.running) == 0 { // else it is an answer, or meant for the agent that works
 			c.waiting, c.since = e.MessageID, e.at
@@ -234,14 +211,19 @@ func (c *Chat) decided(e *event, result string) []Change {
 	return append(c.end(entry, result, false), c.phase(entry.call.turn)...)
 }
 
+// dismissed ends the display of a call. One that is not known was displayed before the chat was continued.
 func (c *Chat) dismissed(e *event) []Change {
 	entry := c.byID[e.ToolCallID]
-	if entry == nil || entry.call == nil {
+	if entry == nil {
+		return []Change{{kind: callDismissed, call: &call{id: e.ToolCallID}}}
+	}
+	if entry.call == nil {
 		return nil
 	}
 	if entry.call.open() {
 		return append(c.end(entry, `{"status":"dismissed"}`, false), c.phase(entry.call.turn)...)
 	}
+	c.remove(entry)
 	return []Change{{kind: callDismissed, call: entry.call}}
 }
 
@@ -323,41 +305,4 @@ func (c *Chat) end(e *entry, result string, failed bool) []Change {
 		changes = append(changes, Change{kind: openChanged})
 	}
 	return changes
-}
-
-// largeArguments are arguments of open calls that are left out if nothing else makes room, in bytes.
-const largeArguments = 4 << 10
-
-// add appends an entry, and removes the oldest ones that no longer fit, except calls that are open.
-func (c *Chat) add(id string, e *entry) {
-	c.byID[id] = e
-	c.entries = append(c.entries, e)
-	c.size += e.size()
-	for at := 0; c.size > maxBytes && at < len(c.entries)-1; {
-		old := c.entries[at]
-		if old.call != nil && old.call.result == "" {
-			at++
-			continue
-		}
-		c.size -= old.size()
-		delete(c.byID, old.key())
-		c.entries = slices.Delete(c.entries, at, at+1)
-	}
-	for _, open := range c.entries {
-		if c.size <= maxBytes {
-			return
-		}
-		if open.call != nil && len(open.call.args) > largeArguments {
-			c.size -= open.size()
-			open.call.args = withMember(json.RawMessage(`{"$omitted":true}`), "_ui", open.call.ui)
-			c.size += open.size()
-		}
-	}
-}
-
-func (e *entry) key() string {
-	if e.message != nil {
-		return e.message.key()
-	}
-	return e.call.id
 }

@@ -59,6 +59,11 @@ func (c *client) take(all ...agui.Event) {
 			result := agui.ToolMessage(e.MessageID, e.ToolCallID, e.Content.String())
 			result.Metadata = metadataOf(e.Metadata)
 			c.messages = slices.Insert(c.messages, at, result)
+		case *agui.Custom:
+			if e.Name == "oneturn.tool_call_dismiss" {
+				id := c.tree(e.Value)["tool_call_id"]
+				c.messages = slices.DeleteFunc(c.messages, func(m agui.Message) bool { return m.ID == id || m.ToolCallID == id })
+			}
 		case *agui.ActivitySnapshot:
 			c.acts[e.MessageID] = tree(c.t, e.Content)
 		case *agui.ActivityDelta:
@@ -80,6 +85,12 @@ func (c *client) displayed() string {
 	data, err := json.MarshalIndent(map[string]any{"messages": c.messages, "state": c.state}, "", " ")
 	require.NoError(c.t, err)
 	return string(data)
+}
+
+func (c *client) tree(v any) map[string]any {
+	object, ok := tree(c.t, v).(map[string]any)
+	require.True(c.t, ok)
+	return object
 }
 
 func tree(t *testing.T, v any) any {

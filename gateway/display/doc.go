@@ -4,6 +4,7 @@
 //
 //	event.go      the fields of an event of a chat that are displayed
 //	chat.go       [Chat]: applies events in the order of the journal, and reports each as changes
+//	entry.go      messages and calls in memory of a bounded size, and a copy from which a chat continues
 //	message.go    texts of agents and users
 //	call.go       tool calls, questions, surfaces, and how they end
 //	program.go    the steps of a plan or an orchestration

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+)
+
+// memory bounds the bytes of chats that are being read and of snapshots that clients have not read yet. A tenant gets half of them,
+// and a user an eighth, so that clients that read slowly delay no others.
+type memory struct {
+	most int
+
+	mu    sync.Mutex
+	used  int
+	of    map[auth.Target]int // by tenant, and by tenant and user
+	freed chan struct{}       // closed when some of it is free again
+}
+
+// snapshotMemory is what all runs together may use.
+const snapshotMemory = 256 << 20
+
+func newMemory(most int) *memory {
+	return &memory{most: most, of: map[auth.Target]int{}, freed: make(chan struct{})}
+}
+
+// room is a part of a memory.
+type room struct {
+	m     *memory
+	bytes int
+	of    [2]auth.Target
+}
+
+// try takes room for a user, and returns nil if there is none. What is larger than the share of a user counts as the whole share.
+func (m *memory) try(t auth.Target, bytes int) *room {
+	r := &room{m: m, bytes: min(bytes, m.most/8), of: [2]auth.Target{{App: t.App}, {App: t.App, User: t.User}}}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+r.bytes > m.most || m.of[r.of[0]]+r.bytes > m.most/2 || m.of[r.of[1]]+r.bytes > m.most/8 {
+		return nil
+	}
+	m.add(r, r.bytes)
+	return r
+}
+
+// take waits for room, as long as some becomes free for others.
+func (m *memory) take(ctx context.Context, t auth.Target, bytes int) (*room, error) {
+	for {
+		m.mu.Lock()
+		freed := m.freed
+		m.mu.Unlock()
+		if r := m.try(t, bytes); r != nil {
+			return r, nil
+		}
+		wait := time.NewTimer(readPatience)
+		select {
+		case <-freed:
+			wait.Stop()
+		case <-wait.C:
+			return nil, errStalled
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// free releases the room.
+func (r *room) free() {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.m.add(r, -r.bytes)
+	close(r.m.freed)
+	r.m.freed = make(chan struct{})
+}
+
+func (m *memory) add(r *room, bytes int) {
+	m.used += bytes
+	for _, of := range r.of {
+		if m.of[of] += bytes; m.of[of] == 0 {
+			delete(m.of, of)
+		}
+	}
+}
