@@ -203,7 +203,7 @@ demo: build ## build, then kill workers while they run tools and count the runs
 	@CGO_ENABLED=0 go run -trimpath ./examples/demo -worker bin/worker
 
 .PHONY: up
-up: ## start NATS and two workers with Docker Compose, with a password in .env, and wait until they are ready
+up: ## start NATS, two workers and a gateway with Docker Compose, with a password in .env, and wait until they are ready
 	@docker compose version >/dev/null || \
 		{ echo 'make up needs Docker with the Compose plugin: https://docs.docker.com/compose/install/' >&2; exit 1; }
 	test -f .env || (umask 077 && printf 'ONETURN_NATS_PASSWORD=pw%s\n' "$$(openssl rand -hex 24)" >.env)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/gateway/auth"
 )
 
 // settings reads the command line and the environment of a service as its command would:
@@ -101,6 +103,45 @@ func TestWorkersAreAskedForTheirHealthWhereTheyListen(t *testing.T) {
 	image := read(t, "../Dockerfile")
 	require.Contains(t, image, want)
 	require.Contains(t, image, "\nEXPOSE "+port+"\n")
+}
+
+func TestGatewayAcceptsItsFlagsAndVariables(t *testing.T) {
+	t.Parallel()
+	var cfg config.Gateway
+	settings(t, "gateway", &cfg)
+	require.Equal(t, "nats:4222", hostOf(t, cfg.URL))
+	require.Equal(t, []string{"oneturn", password}, []string{cfg.User, string(cfg.Password)})
+	require.True(t, cfg.LogsAsJSON)
+	require.Empty(t, cfg.Origins, "by default only pages of the same address")
+	require.Greater(t, load(t).Services["gateway"].StopGracePeriod, cfg.Drain)
+
+	_, port, _ := strings.Cut(cfg.Listen, ":")
+	require.Equal(t, []string{"127.0.0.1:8090:" + port}, load(t).Services["gateway"].Ports, "its private address is not published")
+	check := load(t).Services["gateway"].Healthcheck.Test
+	require.Equal(t, []string{"CMD", "/usr/local/bin/gateway", "ready", "--http", cfg.HTTP}, check)
+	require.Contains(t, read(t, "../Dockerfile"), "/out/bin/gateway /usr/local/bin/\n")
+}
+
+func TestMountedTokensAreAcceptedAndGrantNothingAtFirst(t *testing.T) {
+	t.Parallel()
+	var cfg config.Gateway
+	settings(t, "gateway", &cfg)
+	text := read(t, strings.Replace(cfg.Tokens, "/tokens", "tokens", 1))
+	open := func(text string) *auth.StaticTokens {
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		tokens, err := auth.OpenTokens(auth.StaticConfig{Path: file})
+		require.NoError(t, err)
+		return tokens
+	}
+	_, err := open(text).Authenticate(t.Context(), auth.Request{Token: "test"})
+	require.Error(t, err)
+
+	// With the entry of the comment, whose hash is of the token "test".
+	entry := strings.NewReplacer("#   - sha256:", "- sha256:", "#     app:", "  app:", "#     user:", "  user:", "[]", "").Replace(text)
+	who, err := open(entry).Authenticate(t.Context(), auth.Request{Token: "test"})
+	require.NoError(t, err)
+	require.Equal(t, "ada", who.User)
 }
 
 func TestMountedWorkflowBindsItsTool(t *testing.T) {

@@ -76,6 +76,23 @@ func TestGatewayServesChatsPubliclyAndItsHealthPrivately(t *testing.T) {
 	require.Equal(t, cli.OK, stop())
 }
 
+func TestHealthCheckSucceedsWhileTheGatewayIsReady(t *testing.T) {
+	t.Parallel()
+	s, stop := started(t, "--dev")
+	var stderr bytes.Buffer
+	check := func(address string) int {
+		return run(t.Context(), []string{"ready", "--http", address}, noEnv, io.Discard, &stderr)
+	}
+	private := strings.TrimPrefix(s.HTTP, "http://")
+	require.Equal(t, cli.OK, check(private), "%s", &stderr)
+	require.NotEqual(t, cli.OK, check(strings.TrimPrefix(s.URL, "http://")), "the public address has no health check")
+	require.Contains(t, stderr.String(), "404")
+	require.Equal(t, cli.OK, stop())
+	require.NotEqual(t, cli.OK, check(private))
+	require.Contains(t, stderr.String(), "no gateway at "+private)
+	require.Equal(t, cli.Usage, check("nowhere at all"))
+}
+
 func TestSpansOfTheGatewayAreExportedToTheCollector(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)

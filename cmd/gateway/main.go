@@ -43,7 +43,7 @@ func command(env cli.Lookup) *cobra.Command {
 		Args: cli.NoArguments(""),
 	}, cli.ReadBuild().Text("gateway"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(cli.Version(env))
+	cmd.AddCommand(cli.Version(env), readiness(env))
 	return cli.Command(cmd, env, func(cmd *cobra.Command, _ []string) error {
 		return serve(cmd.Context(), &cfg, env, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}, &cfg)
