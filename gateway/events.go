@@ -61,7 +61,7 @@ func (g *Gateway) events(c *call) error {
 
 // page reads a page of frames.
 func (g *Gateway) page(ctx context.Context, t auth.Target, after uint64, limit int) (*page, error) {
-	history, err := g.journal(ctx).reader.History(ctx, subjects.Token(t.App), t.Chat, after, math.MaxUint64, limit)
+	history, err := g.journal(ctx).histories.History(ctx, subjects.Token(t.App), t.Chat, after, math.MaxUint64, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ import (
 // Options configure a [Gateway].
 type Options struct {
 	NATS   *nats.Conn         // required
+	Reads  *nats.Conn         // reads histories, so that nothing else waits for them; defaults to NATS
 	Auth   auth.Authenticator // required: whose a request is
 	Prefix string             // of all names on NATS; "oneturn" if empty
 	Pool   string             // of the workers that messages of users go to; "default" if empty
@@ -77,6 +78,7 @@ func (o Options) withDefaults() Options {
 	o.Prefix, o.Pool, o.Version = cmp.Or(o.Prefix, subjects.DefaultPrefix), cmp.Or(o.Pool, subjects.DefaultPool), cmp.Or(o.Version, "dev")
 	o.Settle, o.FirstTurn, o.KeepAlive = cmp.Or(o.Settle, 2*time.Second), cmp.Or(o.FirstTurn, 5*time.Minute), cmp.Or(o.KeepAlive, 15*time.Second)
 	o.Limits = o.Limits.withDefaults()
+	o.Reads = cmp.Or(o.Reads, o.NATS)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

@@ -20,17 +20,21 @@ import (
 type journal struct {
 	store  *kvstore.Store
 	reader *query.Reader
+	// histories has a connection that nothing else waits for: the server handles the requests of a connection one by one.
+	histories *query.Reader
+
 	feeds  *feed.Feeds
 	owned  *recent.Set[ownedChat] // chats whose owner is known
 	loaded *loadedChats           // for runs of AG-UI
 }
 
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
-	nc := g.o.NATS
+	nc, reads := g.o.NATS, g.o.Reads
 	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor), loaded: newLoadedChats()}
 	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc))
+	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads))
 	var err error
-	if j.feeds, err = feed.Open(ctx, nc, g.space, j.reader, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
+	if j.feeds, err = feed.Open(ctx, nc, g.space, j.histories, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	return j, nil

@@ -52,9 +52,14 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 		return err
 	}
 	defer nc.Close()
+	reads, err := config.Connect(cfg.NATS, clientName+"-reads", logger)
+	if err != nil {
+		return err
+	}
+	defer reads.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	o := options(cfg, nc, access, logger, registry)
+	o := options(cfg, nc, reads, access, logger, registry)
 	o.TracerProvider = spans.Provider()
 	g, err := gateway.New(ctx, o)
 	if err != nil {
@@ -88,7 +93,7 @@ func drain(g *gateway.Gateway, public *publicServer, cfg *config.Gateway, logger
 
 // options converts the settings to the configuration of the library, where zero means the default and a negative number no
 // limit.
-func options(cfg *config.Gateway, nc *nats.Conn, access *access, logger *slog.Logger, registry prometheus.Registerer) gateway.Options {
+func options(cfg *config.Gateway, nc, reads *nats.Conn, access *access, logger *slog.Logger, registry prometheus.Registerer) gateway.Options {
 	unlimited := func(n int) int {
 		if n == 0 {
 			return -1
@@ -96,7 +101,7 @@ func options(cfg *config.Gateway, nc *nats.Conn, access *access, logger *slog.Lo
 		return n
 	}
 	return gateway.Options{
-		NATS: nc, Auth: access, Version: cli.ReadBuild().Version, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
+		NATS: nc, Reads: reads, Auth: access, Version: cli.ReadBuild().Version, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
 		Settle: cfg.Settle, FirstTurn: cfg.FirstTurn, KeepAlive: cfg.KeepAlive, Logger: logger, Registry: registry,
 		Limits: gateway.Limits{
 			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerTenant: cfg.MaxStreamsPerTenant, StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),

@@ -29,7 +29,7 @@ var (
 const (
 	DefaultQueueBytes  = 256 << 10
 	DefaultReads       = 16
-	DefaultPageRecords = 64
+	DefaultPageRecords = 256
 	DefaultCheckEvery  = time.Second
 )
 
@@ -37,7 +37,7 @@ const (
 type Options struct {
 	QueueBytes  int           // events of a follower that wait in memory; defaults to 256 KiB
 	Reads       int           // pages that are read at the same time, half of them for one tenant at most, a quarter for one user; defaults to 16
-	PageRecords int           // records of a page; defaults to 64
+	PageRecords int           // records of a page; defaults to 256
 	CheckEvery  time.Duration // between checks that the journal is the same; defaults to 1 s
 	Logger      *slog.Logger  // defaults to none
 	// Damaged is called with the key and the sequence of each record that followers do not get since it cannot be read; often for the

@@ -10,6 +10,7 @@
 //	chat_owner.go      the user that a chat belongs to
 //	pages.go           pages of events of a chat
 //	history.go         pages of the history of a chat in batches, for feeds
+//	blocks.go          has the server load what a history lies in, without delaying writes
 //	chat_names.go      the names of the records of a chat, remembered while its pages are read
 //	copies.go          which copy of the journal histories are read from
 //	turn_pages.go      pages of events of a turn

@@ -14,13 +14,9 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -31,17 +27,6 @@ const (
 	batchNames = 1_000
 	// nearRecords is how many records of the journal may lie between the cursor and the end of a history that is read one by one.
 	nearRecords uint64 = 1_000
-	// loadStep is how many records apart the journal is read to load it: a block of the store has more of the usual size.
-	loadStep   = 2_000
-	loadAtOnce = 4 // reads
-	loadAgain  = 4 // of them before each page
-	// loadedFor is how long the server keeps at least what was loaded, after its last use.
-	loadedFor = 5 * time.Second
-	// mostLoaded bounds the chats that are remembered as loaded.
-	mostLoaded = 10_000
-	// quickRead is how long a read takes for which nothing is loaded; longestSpace bounds the pause after another one.
-	quickRead    = 10 * time.Millisecond
-	longestSpace = 200 * time.Millisecond
 	// copyGap is how many records a copy may lack before the journal is read instead.
 	copyGap = 10_000
 )
@@ -113,7 +98,7 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 		return &HistoryPage{Through: upTo}, nil
 	case !from.mirror:
 		if err := r.load(ctx, app, filter, after, upTo); err != nil {
-			return nil, err
+			return nil, r.unanswered(from, err)
 		}
 	}
 	page, whole := &HistoryPage{Through: math.MaxUint64}, true
@@ -141,13 +126,10 @@ func (r *Reader) readNames(ctx context.Context, filter string, from source, name
 	if from.mirror {
 		err = read()
 	} else {
-		err = r.spaced(ctx, read)
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsapi.ErrNoDirect) {
-		r.copies.failed(from)
+		err = r.reads.spaced(ctx, read)
 	}
 	if err != nil {
-		return false, err
+		return false, r.unanswered(from, err)
 	}
 	r.listed.found(filter, reply.Messages, reply.UpTo)
 	last := after
@@ -164,6 +146,14 @@ func (r *Reader) readNames(ctx context.Context, filter string, from source, name
 	}
 	page.Through = min(page.Through, last)
 	return reply.More, nil
+}
+
+// unanswered remembers for a while that a copy does not answer, if that is what an error means, and returns the error.
+func (r *Reader) unanswered(from source, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsapi.ErrNoDirect) {
+		r.copies.failed(from)
+	}
+	return err
 }
 
 // cut sorts the records of several replies, removes those after the end of the page, and reports whether the page ends because it is
@@ -210,69 +200,4 @@ func (r *Reader) complete(ctx context.Context, app, filter string, from source, 
 		size += len(rec.Data)
 	}
 	return nil
-}
-
-// load has the server load the blocks of the journal that the records of a chat lie in, and again the blocks of the next page: it may have
-// dropped what nothing used for a moment. It fails with errNoBatch if the records lie too far apart.
-func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint64) error {
-	if r.loaded.Has(filter, time.Now()) {
-		return r.loadBetween(ctx, after+1, min(upTo, after+loadAgain*loadStep))
-	}
-	var first, last idempotency.Record
-	err := r.spaced(ctx, func() (err error) {
-		last, err = r.last(ctx, app, filter)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = r.spaced(ctx, func() (err error) { // only where the journal begins does the server know where a filter does
-		first, err = r.next(ctx, app, filter, 0)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	end := min(last.Seq, upTo)
-	if end > first.Seq && end-first.Seq > searchMost {
-		return errNoBatch
-	}
-	if err := r.loadBetween(ctx, first.Seq+loadStep, end); err != nil {
-		return err
-	}
-	r.loaded.Add(filter, time.Now())
-	return nil
-}
-
-// spaced reads under the lock of the journal, one read after the other. After one for which the server had to load a block it leaves the
-// lock to writers for longer than that took: between two reads they get it for a single record.
-func (r *Reader) spaced(ctx context.Context, read func() error) error {
-	select {
-	case r.reading <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-r.reading }()
-	begun := time.Now()
-	err := read()
-	if took := time.Since(begun); err == nil && took > quickRead {
-		err = pause.For(ctx, min(2*took, longestSpace))
-	}
-	return err
-}
-
-// loadBetween reads records at some distance, by their sequences: that needs no lock of the journal.
-func (r *Reader) loadBetween(ctx context.Context, first, end uint64) error {
-	var reads errgroup.Group
-	reads.SetLimit(loadAtOnce)
-	for seq := first; seq < end; seq += loadStep {
-		reads.Go(func() error {
-			_, err := r.store.At(ctx, seq)
-			if errors.Is(err, idempotency.ErrNotFound) {
-				err = nil
-			}
-			return err
-		})
-	}
-	return reads.Wait() //nolint:wrapcheck // the error of the read
 }

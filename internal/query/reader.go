@@ -32,8 +32,7 @@ type Reader struct {
 	listed listedNames
 	near   uint64              // nearRecords
 	loaded *recent.Set[string] // filters of chats whose blocks the server has loaded
-	// reading holds one while a history is read under the lock of the journal.
-	reading chan struct{}
+	reads  *reads              // of histories
 }
 
 // The names of a turn are few, and the server finds them without the names of others. A filter that has
@@ -48,7 +47,7 @@ const (
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
 		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
-		near: nearRecords, reading: make(chan struct{}, 1), loaded: recent.New[string](mostLoaded, loadedFor),
+		near: nearRecords, reads: newReads(), loaded: recent.New[string](mostLoaded, loadedFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }
