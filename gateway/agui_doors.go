@@ -104,7 +104,7 @@ func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) 
 		return err
 	}
 	defer leave()
-	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
+	ctx, cancel := g.streamContext(c.r.Context(), c.id)
 	defer cancel()
 	r := newRun(g, c, in, connect)
 	defer r.close()

@@ -350,7 +350,7 @@ func (r *run) broken(ctx context.Context, err error) error {
 	}
 	end := &agui.RunError{Code: codeUnavailable, Message: "the gateway cannot continue this stream: connect again"}
 	switch cause := cmp.Or(context.Cause(ctx), err); {
-	case errors.Is(cause, errExpired), errors.Is(cause, errRevoked):
+	case errors.Is(cause, auth.ErrTokenExpired), errors.Is(cause, auth.ErrTokenInvalid):
 		end = &agui.RunError{Code: "token_expired", Message: "the token has expired or was revoked: get a new one and connect again"}
 	case errors.Is(cause, errDraining), errors.Is(err, feed.ErrClosed), errors.Is(err, feed.ErrJournalReplaced):
 	default:

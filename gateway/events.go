@@ -118,7 +118,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 		return err
 	}
 	defer leave()
-	ctx, cancel := g.lifeOf(c.r.Context(), c.id)
+	ctx, cancel := g.streamContext(c.r.Context(), c.id)
 	defer cancel()
 	stream, err := newEventStream(ctx, c.w)
 	if err != nil {
@@ -184,36 +184,16 @@ func nextWithin(ctx context.Context, follower *feed.Follower, wait time.Duration
 	return item, err
 }
 
-// What ends a stream besides its client.
-var (
-	errExpired = errors.New("the token has expired")
-	errRevoked = errors.New("the token was revoked")
-)
-
-// lifeOf returns a context that ends with the token of a stream, with the drain of the gateway, or with its parent.
-func (g *Gateway) lifeOf(parent context.Context, id *auth.Identity) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(parent)
-	done := make(chan struct{})
-	var expiry <-chan time.Time
-	stop := func() bool { return false }
-	if !id.Expires.IsZero() {
-		timer := time.NewTimer(time.Until(id.Expires))
-		expiry, stop = timer.C, timer.Stop
+// streamContext returns a context that ends with the token of a stream, with the drain of the gateway, or with its parent.
+func (g *Gateway) streamContext(parent context.Context, id *auth.Identity) (context.Context, func()) {
+	ofToken, endToken := id.Context(parent)
+	ctx, end := context.WithCancelCause(ofToken)
+	stop := context.AfterFunc(g.draining, func() { end(errDraining) })
+	return ctx, func() {
+		stop()
+		end(nil)
+		endToken()
 	}
-	go func() {
-		defer close(done)
-		defer stop()
-		select {
-		case <-expiry:
-			end(errExpired)
-		case <-id.Revoked():
-			end(errRevoked)
-		case <-g.stopping:
-			end(errDraining)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { end(nil); <-done }
 }
 
 // watch keeps a user from following a chat that turns out to belong to another one: a chat without turns has no owner

@@ -116,7 +116,8 @@ type Gateway struct {
 	closing   sync.Once
 
 	mu       sync.Mutex
-	stopping chan struct{} // closed by Drain
+	draining context.Context //nolint:containedctx // ends with Drain
+	drain    context.CancelFunc
 	stopped  bool
 	streams  sync.WaitGroup // open sockets and streams; grows only until stopped
 }
@@ -129,7 +130,8 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	case o.Auth == nil:
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
-	g := &Gateway{o: o.withDefaults(), began: time.Now(), stopping: make(chan struct{}), memory: newMemory(snapshotMemory)}
+	g := &Gateway{o: o.withDefaults(), began: time.Now(), memory: newMemory(snapshotMemory)}
+	g.draining, g.drain = context.WithCancel(context.WithoutCancel(ctx))
 	g.reported = recent.New[uint64](reportedRecords, time.Hour)
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
 	g.table, g.tracer = g.routes(), tracerOf(o.TracerProvider)
@@ -211,7 +213,7 @@ var errDraining = errors.New("the gateway is stopping")
 // Ready reports why the gateway cannot serve now, nil if it can.
 func (g *Gateway) Ready() error {
 	select {
-	case <-g.stopping:
+	case <-g.draining.Done():
 		return errDraining
 	default:
 	}
@@ -226,7 +228,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.stopped {
 		g.stopped = true
-		close(g.stopping)
+		g.drain()
 	}
 	g.mu.Unlock()
 	ended := make(chan struct{})

@@ -39,8 +39,6 @@ func (c *closeError) Error() string { return strconv.Itoa(int(c.code)) + " " + c
 var (
 	errCloseDrain    = &closeError{websocket.StatusGoingAway, "drain"}
 	errCloseBinary   = &closeError{websocket.StatusUnsupportedData, "binary"}
-	errCloseExpired  = &closeError{websocket.StatusPolicyViolation, string(auth.CodeTokenExpired)}
-	errCloseRevoked  = &closeError{websocket.StatusPolicyViolation, string(auth.CodeTokenInvalid)}
 	errCloseBad      = &closeError{websocket.StatusPolicyViolation, "bad_frames"}
 	errCloseJournal  = &closeError{websocket.StatusServiceRestart, "journal_replaced"}
 	errCloseSlow     = &closeError{websocket.StatusTryAgainLater, "slow_consumer"}
@@ -140,7 +138,7 @@ func (s *socket) run(refused error) {
 		return
 	}
 	// Not the context of the request: it ends in its own way when a connection was hijacked.
-	life, cancel := s.g.lifeOf(context.Background(), s.id)
+	life, cancel := s.g.streamContext(context.Background(), s.id)
 	defer cancel()
 	ctx, end := context.WithCancelCause(life)
 	s.end, s.places = end, make(chan struct{}, concurrentAnswers)
@@ -164,10 +162,6 @@ func closingOf(cause error) *closeError {
 		return c
 	case errors.As(cause, &denied) && denied.Status() < http.StatusInternalServerError:
 		return &closeError{websocket.StatusPolicyViolation, string(denied.Code)}
-	case errors.Is(cause, errExpired):
-		return errCloseExpired
-	case errors.Is(cause, errRevoked):
-		return errCloseRevoked
 	case errors.Is(cause, errDraining), errors.Is(cause, feed.ErrClosed):
 		return errCloseDrain
 	case errors.Is(cause, feed.ErrJournalReplaced):

@@ -79,14 +79,22 @@ func (w *wire) Write(b []byte) (int, error) {
 // deadlineStep is by how much a write may last longer than [writeTime]: setting the deadline each time would cost more.
 const deadlineStep = time.Second
 
+// wirePiece is how much of a large frame has the time of one write: a slow client gets the frame piece by piece.
+const wirePiece = 64 << 10
+
 func (w *wire) send(b []byte) (int, error) {
-	if now := time.Now(); now.After(w.renew) {
-		if err := w.SetWriteDeadline(now.Add(writeTime + deadlineStep)); err != nil {
-			return 0, err //nolint:wrapcheck // the client is gone
+	for sent := 0; ; {
+		if now := time.Now(); now.After(w.renew) {
+			if err := w.SetWriteDeadline(now.Add(writeTime + deadlineStep)); err != nil {
+				return sent, err //nolint:wrapcheck // the client is gone
+			}
+			w.renew = now.Add(deadlineStep)
 		}
-		w.renew = now.Add(deadlineStep)
+		n, err := w.Conn.Write(b[sent:min(len(b), sent+wirePiece)])
+		if sent += n; err != nil || sent == len(b) {
+			return sent, err //nolint:wrapcheck // likewise
+		}
 	}
-	return w.Conn.Write(b) //nolint:wrapcheck // likewise
 }
 
 // hijacker is the writer of a handshake, which becomes a wire.

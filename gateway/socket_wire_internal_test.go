@@ -3,7 +3,9 @@ package gateway
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,12 +18,14 @@ type tape struct {
 	writes    []string
 	deadlines []time.Time
 	broken    error
+	takes     time.Duration // of each write
 }
 
 func (c *tape) Write(b []byte) (int, error) {
 	if c.broken != nil {
 		return 0, c.broken
 	}
+	time.Sleep(c.takes) // in simulated time
 	c.writes = append(c.writes, string(b))
 	return len(b), nil
 }
@@ -78,4 +82,15 @@ func TestHeadersHaveTheSizesOfTheProtocol(t *testing.T) {
 	for size, want := range map[int]int{0: 2, 125: 2, 126: 4, 0xFFFF: 4, 0x10000: 10} {
 		require.Equal(t, want, headerOf(size), size)
 	}
+}
+
+func TestSlowClientHasTimeForEachPieceOfALargeFrame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn := &tape{takes: writeTime - time.Second}
+		writeAll(t, &wire{Conn: conn}, strings.Repeat("x", 3*wirePiece+1))
+		require.Len(t, conn.writes, 4)
+		require.Len(t, conn.deadlines, 4)
+		require.Equal(t, 3*conn.takes, conn.deadlines[3].Sub(conn.deadlines[0]))
+	})
 }
