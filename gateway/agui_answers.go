@@ -15,8 +15,8 @@ import (
 
 // A run publishes messages and answers as any other client does, and watches the journal for the outcome.
 
-// answered is the result of an answer of this run.
-type answered struct {
+// deliveryResult is the result of an answer of this run.
+type deliveryResult struct {
 	answer
 	result *events.AnswerResult
 	err    error
@@ -25,9 +25,9 @@ type answered struct {
 // codeInvalidResume is the code that AG-UI clients know for an answer that does not fit. They keep the interrupt.
 const codeInvalidResume = "INVALID_RESUME"
 
-// act publishes what the plan has. Messages come first where one of them is an answer too: a turn that ends in between
+// publishPlan publishes what the plan has. Messages come first where one of them is an answer too: a turn that ends in between
 // would otherwise leave the message without a turn.
-func (r *run) act(ctx context.Context) {
+func (r *run) publishPlan(ctx context.Context) {
 	for _, a := range r.plan.answers {
 		r.send(ctx, a)
 	}
@@ -39,19 +39,19 @@ func (r *run) act(ctx context.Context) {
 	}
 }
 
-// send delivers an answer. Its result comes on the channel answers.
+// send delivers an answer. Its result comes on the channel results.
 func (r *run) send(ctx context.Context, a answer) {
 	r.pending++
 	r.decided[a.toolCallID] = true
 	given := &events.ToolCallResponse{ToolCallID: a.toolCallID, Value: a.value}
 	go func() { // ends within the time of an answer; serve waits for it
 		result, err := r.g.deliver(ctx, r.c.id, r.c.target, given)
-		r.answers <- answered{a, result, err}
+		r.results <- deliveryResult{a, result, err}
 	}()
 }
 
-// answered handles the result of an answer. What was decided before is not an error: the request was repeated.
-func (r *run) answered(ctx context.Context, a answered) error {
+// handleResult handles the result of an answer. What was decided before is not an error: the request was repeated.
+func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
 	r.pending--
 	switch {
 	case a.err != nil:
@@ -85,7 +85,7 @@ func (r *run) publishMessages(ctx context.Context) {
 		err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&messages[i]))
 		if err != nil {
 			r.pending++
-			go func() { r.answers <- answered{err: err} }() // as any other failure of what the run publishes
+			go func() { r.results <- deliveryResult{err: err} }() // as any other failure of what the run publishes
 			return
 		}
 	}

@@ -19,8 +19,8 @@ const longest = time.Minute
 // stopGrace is how long a stopped run waits for the ends of its turns.
 const stopGrace = 5 * time.Second
 
-// end returns the event that ends the run at a time, or nil and when to look again.
-func (r *run) end(now time.Time) (agui.Event, time.Duration) {
+// terminalEvent returns the event that ends the run at a time, or nil and when to look again.
+func (r *run) terminalEvent(now time.Time) (agui.Event, time.Duration) {
 	if !r.stopAt.IsZero() {
 		if r.connect || len(r.chat.OpenTurns()) == 0 || now.Sub(r.stopAt) >= stopGrace {
 			return r.finished(agui.Cancelled(), nil), 0
@@ -30,7 +30,7 @@ func (r *run) end(now time.Time) (agui.Event, time.Duration) {
 	if r.pending > 0 || len(r.decided) > 0 {
 		return nil, longest
 	}
-	end, waits := r.outcome(now)
+	end, waits := r.terminalIfQuiet(now)
 	if end == nil {
 		return nil, waits
 	}
@@ -48,8 +48,8 @@ func (r *run) quietFor(now time.Time) time.Duration {
 	return max(0, now.Sub(r.last))
 }
 
-// outcome returns the event that would end the run now, or nil and how long it can wait at most for what is missing.
-func (r *run) outcome(now time.Time) (agui.Event, time.Duration) {
+// terminalIfQuiet returns the event that would end the run now, or nil and how long it can wait at most for what is missing.
+func (r *run) terminalIfQuiet(now time.Time) (agui.Event, time.Duration) {
 	open := r.view.Questions(r.chat)
 	if interrupts := r.view.Interrupts(r.chat); len(interrupts) > 0 {
 		return r.finished(agui.Interrupted(interrupts...), nil), 0

@@ -130,3 +130,35 @@ func TestRunsOfALongChatBeginPromptlyAndShareOneReading(t *testing.T) {
 	g.run(slow.http.URL, "ada", "/agui/Shop/connect", input("late", nil)).until(agui.TypeMessagesSnapshot)
 	require.Less(t, time.Since(begun), whole/2, "the chat was read again")
 }
+
+func TestRequestsAreUnavailableNotTooManyWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	proxy, slow := g.slowly()
+	slow.get("ada", "/api/chats/app/warm/waits")
+	proxy.Stall(harness.Up)
+	proxy.Stall(harness.Down)
+	var requests errgroup.Group
+	for i := range 4 {
+		requests.Go(func() error {
+			for range 2 { // the second one comes when the first one has used up time
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprint(slow.http.URL, "/api/chats/app/", i, "/waits"), nil)
+				if err != nil {
+					return err
+				}
+				r.Header.Set("Authorization", "Bearer ada")
+				response, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					return err
+				}
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusServiceUnavailable {
+					return fmt.Errorf("status %d", response.StatusCode)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, requests.Wait())
+	proxy.Heal()
+}

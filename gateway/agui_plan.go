@@ -33,18 +33,18 @@ type answer struct {
 // maxMessages bounds the new messages of one run: a client has one, or those that it could not send for a while.
 const maxMessages = 16
 
-// decide makes the plan, or refuses the run. A connect has none.
-func (r *run) decide(ctx context.Context) error {
+// makePlan makes the plan, or refuses the run. A connect has none.
+func (r *run) makePlan(ctx context.Context) error {
 	if r.connect {
 		return nil
 	}
 	open := r.view.Questions(r.chat)
-	answers, uncovered := r.resumed(open)
+	answers, uncovered := r.answersTo(open)
 	r.plan.answers = answers
 	if uncovered { // a tab may not know of the question: show it again; its message was not sent
 		return nil
 	}
-	r.compose(open)
+	r.findMessages(open)
 	if len(r.plan.messages) > maxMessages {
 		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
 	}
@@ -66,9 +66,9 @@ func (r *run) busy(ctx context.Context) bool {
 	return r.chat.Busy() || r.g.waitsForTurn(ctx, stoppedWait{r.c.target.App, r.c.target.Chat, message}, since)
 }
 
-// resumed returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other
+// answersTo returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other
 // questions are ignored: they were decided before.
-func (r *run) resumed(open []display.Question) (answers []answer, uncovered bool) {
+func (r *run) answersTo(open []display.Question) (answers []answer, uncovered bool) {
 	entries := map[string]agui.ResumeEntry{}
 	for _, e := range r.in.Resume {
 		if id, ok := agui.CallOfInterrupt(e.InterruptID); ok {
@@ -83,7 +83,7 @@ func (r *run) resumed(open []display.Question) (answers []answer, uncovered bool
 				uncovered = true
 				continue
 			}
-			answers = append(answers, answerOf(q.ToolCallID, e))
+			answers = append(answers, answerOfResume(q.ToolCallID, e))
 		case display.ByFrontendTool:
 			if m := r.view.Answers[q.ToolCallID]; m.ID != "" {
 				answers = append(answers, answer{toolCallID: q.ToolCallID, value: valueOf(m)})
@@ -94,9 +94,9 @@ func (r *run) resumed(open []display.Question) (answers []answer, uncovered bool
 	return answers, uncovered
 }
 
-// compose finds the new messages of the user. The newest message after the prompt of the composer answers it, also if a
+// findMessages finds the new messages of the user. The newest message after the prompt of the composer answers it, also if a
 // request before this one has stored the message and got no further.
-func (r *run) compose(open []display.Question) {
+func (r *run) findMessages(open []display.Question) {
 	var newest *agui.Message
 	seen := map[string]bool{}
 	for i := range r.in.Messages {
@@ -122,8 +122,8 @@ func (r *run) compose(open []display.Question) {
 	}
 }
 
-// answerOf is the answer that an entry of resume gives.
-func answerOf(toolCallID string, e agui.ResumeEntry) answer {
+// answerOfResume is the answer that an entry of resume gives.
+func answerOfResume(toolCallID string, e agui.ResumeEntry) answer {
 	if e.Status == agui.ResumeCancelled {
 		return answer{toolCallID: toolCallID, dismiss: true, value: map[string]any{"status": "cancelled"}}
 	}

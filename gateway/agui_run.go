@@ -40,11 +40,11 @@ type run struct {
 	room  *room        // of the snapshot
 
 	plan     plan
-	answers  chan answered   // results of the answers of this run
-	pending  int             // answers without a result
-	unstored map[string]bool // messages of this run that are not in the journal yet
-	decided  map[string]bool // questions that this run has answered, until the journal shows it
-	last     time.Time       // when the chat had its last stored event
+	results  chan deliveryResult // results of the answers of this run
+	pending  int                 // answers without a result
+	unstored map[string]bool     // messages of this run that are not in the journal yet
+	decided  map[string]bool     // questions that this run has answered, until the journal shows it
+	last     time.Time           // when the chat had its last stored event
 	begun    time.Time
 	stopAt   time.Time      // when a stop came; zero if none did
 	cancels  sync.WaitGroup // of turns, after a stop
@@ -59,7 +59,7 @@ type aguiItem struct {
 
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
-		g: g, c: c, in: in, connect: connect, open: &openRun{stop: make(chan struct{}, 1)}, answers: make(chan answered),
+		g: g, c: c, in: in, connect: connect, open: &openRun{stop: make(chan struct{}, 1)}, results: make(chan deliveryResult),
 		view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
 	}
 	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.open)
@@ -117,16 +117,16 @@ func (r *run) serve(ctx context.Context) error {
 			displayed.Messages = nil
 		}
 		if err := r.begin(ctx, &displayed); err != nil {
-			return r.broken(ctx, err)
+			return r.fail(ctx, err)
 		}
 	case <-late.C:
 		displayed.Messages = nil
 		if err := r.begin(ctx, &displayed); err != nil {
-			return r.broken(ctx, err)
+			return r.fail(ctx, err)
 		}
 		r.wait(loaded)
 		if failed != nil {
-			return r.broken(ctx, failed)
+			return r.fail(ctx, failed)
 		}
 	}
 	return r.stream(ctx)
@@ -144,63 +144,6 @@ func (r *run) wait(loaded <-chan struct{}) {
 			_ = r.out.KeepAlive() // a client that is gone ends the reading too
 		}
 	}
-}
-
-// load reads the chat, decides whether the run may begin, and prepares what it sends first.
-func (r *run) load(ctx context.Context) error {
-	owner, err := r.g.mayUseChat(ctx, r.c.id, r.c.target)
-	if err != nil {
-		return err
-	}
-	r.watched = r.g.watch(r.c.id, r.c.target, owner)
-	for {
-		size := 0
-		r.follower, err = r.g.readChat(ctx, r.c.target, func(c *loadedChat) error {
-			if size = c.chat.Size(); r.room == nil {
-				r.room = r.g.memory.try(r.c.target, size)
-			}
-			if r.room == nil {
-				return errNoRoom
-			}
-			return r.take(ctx, c)
-		})
-		if !errors.Is(err, errNoRoom) {
-			return err
-		}
-		if r.room, err = r.g.memory.take(ctx, r.c.target, size); err != nil {
-			return err
-		}
-	}
-}
-
-// errNoRoom means that a snapshot has to wait until clients have read others.
-var errNoRoom = errors.New("no room for a snapshot")
-
-// take takes what the run needs from the chat, which other runs use after it.
-func (r *run) take(ctx context.Context, c *loadedChat) error {
-	r.chat, r.last = c.chat, c.last
-	if err := r.decide(ctx); err != nil {
-		return err
-	}
-	if !r.chat.Empty() {
-		r.first = append(r.view.Snapshot(r.chat, r.plan.messages), r.view.Activities(r.chat)...)
-	}
-	r.chat = r.chat.Continued()
-	r.open.follows.Store(!r.connect)
-	return nil
-}
-
-// refusal is how a run is refused that cannot begin.
-func (r *run) refusal(ctx context.Context, err error) error {
-	var refused *refusedError
-	var denied *auth.Error
-	switch {
-	case errors.As(err, &refused), errors.As(err, &denied):
-		return err
-	case errors.Is(context.Cause(ctx), errDraining), errors.Is(err, feed.ErrClosed):
-		return draining()
-	}
-	return unavailable(err)
 }
 
 // apply applies an event to the chat, and returns what it changes.
@@ -227,8 +170,8 @@ func (r *run) begin(ctx context.Context, displayed *agui.RunAgentInput) (err err
 // stream sends the snapshot, and then what happens until the run is over.
 func (r *run) stream(ctx context.Context) error {
 	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
-	if err := r.prelude(); err != nil {
-		return r.broken(ctx, err)
+	if err := r.sendSnapshot(); err != nil {
+		return r.fail(ctx, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	items := make(chan aguiItem)
@@ -237,7 +180,7 @@ func (r *run) stream(ctx context.Context) error {
 		cancel(nil)
 		<-ended
 		for range r.pending {
-			<-r.answers
+			<-r.results
 		}
 		r.cancels.Wait()
 	}()
@@ -245,8 +188,8 @@ func (r *run) stream(ctx context.Context) error {
 		defer close(ended)
 		r.pump(ctx, items)
 	}()
-	r.act(ctx)
-	return r.broken(ctx, r.tail(ctx, items))
+	r.publishPlan(ctx)
+	return r.fail(ctx, r.follow(ctx, items))
 }
 
 // pump passes the items of the follower on until ctx ends.
@@ -264,8 +207,8 @@ func (r *run) pump(ctx context.Context, items chan<- aguiItem) {
 	}
 }
 
-// prelude sends what there is before anything new.
-func (r *run) prelude() error {
+// sendSnapshot sends what there is before anything new.
+func (r *run) sendSnapshot() error {
 	first := r.first
 	r.first = nil
 	defer r.leaveRoom()
@@ -283,12 +226,12 @@ func (r *run) leaveRoom() {
 	}
 }
 
-// tail sends what happens until the run is over.
-func (r *run) tail(ctx context.Context, items <-chan aguiItem) error {
+// follow sends what happens until the run is over.
+func (r *run) follow(ctx context.Context, items <-chan aguiItem) error {
 	keepAlive := time.NewTicker(r.g.o.KeepAlive)
 	defer keepAlive.Stop()
 	for {
-		end, wait := r.end(time.Now())
+		end, wait := r.terminalEvent(time.Now())
 		if end != nil {
 			return r.out.Send(append(r.view.Finish(), end)...)
 		}
@@ -296,9 +239,9 @@ func (r *run) tail(ctx context.Context, items <-chan aguiItem) error {
 		var err error
 		select {
 		case item := <-items:
-			err = r.took(ctx, item)
-		case a := <-r.answers:
-			err = r.answered(ctx, a)
+			err = r.handleItem(ctx, item)
+		case a := <-r.results:
+			err = r.handleResult(ctx, a)
 		case <-r.open.stop:
 			r.stop(ctx)
 		case <-keepAlive.C:
@@ -314,8 +257,8 @@ func (r *run) tail(ctx context.Context, items <-chan aguiItem) error {
 	}
 }
 
-// took sends what an event has changed.
-func (r *run) took(ctx context.Context, item aguiItem) error {
+// handleItem sends what an event has changed.
+func (r *run) handleItem(ctx context.Context, item aguiItem) error {
 	switch {
 	case item.err != nil:
 		return item.err
@@ -343,8 +286,8 @@ func (r *run) took(ctx context.Context, item aguiItem) error {
 	return r.out.SendWithID(id, out...)
 }
 
-// broken ends a stream that cannot continue. A stream without a terminal event looks like success to clients.
-func (r *run) broken(ctx context.Context, err error) error {
+// fail ends a stream that cannot continue. A stream without a terminal event looks like success to clients.
+func (r *run) fail(ctx context.Context, err error) error {
 	if err == nil || r.c.r.Context().Err() != nil { // over, or the client has left
 		return nil //nolint:nilerr // there is no reader
 	}

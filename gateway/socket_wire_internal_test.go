@@ -25,7 +25,7 @@ func (c *tape) Write(b []byte) (int, error) {
 	if c.broken != nil {
 		return 0, c.broken
 	}
-	time.Sleep(c.takes) // in simulated time
+	<-time.After(c.takes) // in simulated time
 	c.writes = append(c.writes, string(b))
 	return len(b), nil
 }
