@@ -60,7 +60,11 @@ const Approval = () => {
   return null
 }
 
-createRoot(document.getElementById('chat')).render(
+const chat = document.getElementById('chat')
+// CopilotKit throws if the gateway does not know the workflow: then no worker has started yet, or a token is missing.
+const onUncaughtError = (error) => { chat.textContent = error.message }
+
+createRoot(chat, { onUncaughtError }).render(
   <CopilotKitProvider runtimeUrl={`${settings.gateway}/agui`} useSingleEndpoint={options.has('single') || undefined} headers={headers} agentId={settings.workflow} enableInspector={false}>
     <Calls />
     {options.has('tool') ? <Approval /> : <Interrupts />}

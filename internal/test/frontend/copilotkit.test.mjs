@@ -13,7 +13,8 @@ const page = `${process.env.ONETURN_PAGE}/copilotkit/`
 const write = async (tab, text) => {
   const field = tab.locator('textarea')
   await field.fill(text)
-  while (await field.inputValue()) {
+  for (let tries = 0; await field.inputValue(); tries++) {
+    assert.ok(tries < 300, 'the text is not sent')
     await field.press('Enter')
     await tab.waitForTimeout(100)
   }
@@ -65,6 +66,29 @@ test('without the routes of the runtime, CopilotKit takes the single route by it
   await question(tab).getByText('Approve').click()
   await answered(tab, 'Summer sale is published.')
   assert.ok(runs(tab).length >= 2 && runs(tab).every(({ body }) => body.method === 'agent/run'), JSON.stringify(runs(tab)))
+})
+
+test('another gateway takes over: a reload shows the chat, and what was sent is done once', { timeout: 90_000 }, async () => {
+  context = await browser.newContext()
+  const tab = await open(context, page)
+  await write(tab, 'Night sale')
+  await question(tab).waitFor()
+  await stage('kill/gateway')
+  await stage('start/gateway')
+  await tab.reload()
+  await question(tab).waitFor()
+  await takeover(async () => {
+    await question(tab).getByText('Approve').click()
+    await question(tab).waitFor({ state: 'detached' })
+    await stage('kill/gateway') // and with it the run that waits for the turn
+    await stage('start/gateway')
+  })
+  await tab.reload()
+  // The gateway may have died before it had the answer. It is harmless to give it again.
+  await tab.locator('.result', { hasText: 'is published.' }).or(question(tab)).first().waitFor()
+  if (await question(tab).count()) await question(tab).getByText('Approve').click()
+  await answered(tab, 'Night sale is published.')
+  assert.equal(await tab.getByText('Night sale', { exact: true }).count(), 1)
 })
 
 test('an answer of another tab is shown after a reload, and is not needed again', { timeout: 90_000 }, async () => {
