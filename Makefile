@@ -117,7 +117,7 @@ clients: build ## test the JavaScript and Python clients against real workers (w
 .PHONY: gateway-test
 gateway-test: build copilotkit-page ## test the gateway with AG-UI's clients in Node, and with pages in Chromium (needs node, npm and chromium; 3 min)
 	cd internal/test/frontend && npm ci --ignore-scripts --loglevel=error
-	go test -count=1 -tags=frontend -timeout=4m ./internal/test/frontend
+	go test -count=1 -tags=frontend -timeout=6m ./internal/test/frontend
 
 # npm writes this file last. Without it, or if the lock file is newer, everything is installed again; install scripts do not run.
 COPILOTKIT := examples/12-frontend/copilotkit
