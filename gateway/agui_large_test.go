@@ -102,7 +102,7 @@ func TestRunsOfALongChatBeginPromptlyAndShareOneReading(t *testing.T) {
 	proxy, slow := g.slowly()
 	g.lists(slow.http.URL)
 	require.Equal(t, http.StatusOK, slow.get("ada", "/api/chats/app/c/events?limit=1").status)
-	proxy.Delay(200 * time.Millisecond) // the chat takes more than eight seconds
+	proxy.Delay(140 * time.Millisecond) // the chat takes more than eight seconds
 	begun := time.Now()
 	var runs errgroup.Group
 	for i := range 20 {

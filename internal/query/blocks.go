@@ -21,8 +21,9 @@ const (
 	loadStep   = 2_000
 	loadAtOnce = 2 // reads of all chats together
 	loadAgain  = 8 // reads before each page
-	// loadedFor is how long the server keeps at least what was loaded, after its last use.
-	loadedFor = 5 * time.Second
+	// loadedFor is how long the server keeps at least the names of a block that was loaded, after their last use. It keeps its records for
+	// ten seconds, if it has the memory.
+	loadedFor = time.Minute
 	// mostLoaded bounds the chats that are remembered as loaded.
 	mostLoaded = 10_000
 	// quickRead is how long a read takes for which nothing is loaded; longestSpace bounds the pause after another one.
@@ -63,16 +64,16 @@ func (r *reads) spaced(ctx context.Context, read func() error) error {
 
 // load has the server load the blocks of the journal that the records of a chat lie in, and again the blocks of the next page: it may have
 // dropped what nothing used for a moment. It fails with errNoBatch if the records lie too far apart.
-func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint64) error {
+func (r *Reader) load(ctx context.Context, filter string, after, upTo uint64) error {
 	if r.loaded.Has(filter, time.Now()) {
 		return r.loadBetween(ctx, after+1, min(upTo, after+loadAgain*loadStep))
 	}
 	subject := r.space.JournalSubject(filter)
-	last, err := r.find(ctx, app, jsapi.Get{Last: subject})
+	last, err := r.find(ctx, jsapi.Get{Last: subject})
 	if err != nil {
 		return err
 	}
-	first, err := r.find(ctx, app, jsapi.Get{Seq: 1, Next: subject}) // only where the journal begins does the server know where a filter does
+	first, err := r.find(ctx, jsapi.Get{Seq: 1, Next: subject}) // only where the journal begins does the server know where a filter does
 	if err != nil {
 		return err
 	}
@@ -87,13 +88,11 @@ func (r *Reader) load(ctx context.Context, app, filter string, after, upTo uint6
 	return nil
 }
 
-// find returns where a record is. Any replica may answer.
-func (r *Reader) find(ctx context.Context, app string, get jsapi.Get) (seq uint64, err error) {
+// find returns where a record is. Any replica may answer. The reads are spaced, so no tenant has a budget for them.
+func (r *Reader) find(ctx context.Context, get jsapi.Get) (seq uint64, err error) {
 	err = r.reads.spaced(ctx, func() error {
-		return r.budget.Do(ctx, app, func() error {
-			seq, err = jsapi.Find(ctx, r.nc, r.space.TurnsStream(), get)
-			return err
-		})
+		seq, err = jsapi.Find(ctx, r.nc, r.space.TurnsStream(), get)
+		return err
 	})
 	return seq, err
 }

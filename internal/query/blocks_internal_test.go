@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/internal/pause"
 )
 
 func TestReadsUnderTheLockOfTheJournalLeaveItToWriters(t *testing.T) {
@@ -15,7 +17,7 @@ func TestReadsUnderTheLockOfTheJournalLeaveItToWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, begun := newReads(), time.Now()
 		took := func(d time.Duration) func() error {
-			return func() error { time.Sleep(d); return nil }
+			return func() error { return pause.For(t.Context(), d) }
 		}
 		at := func() time.Duration { return time.Since(begun) }
 		for range 3 { // nothing is loaded

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -38,11 +39,14 @@ type HistoryPage struct {
 }
 
 // History returns the first public records of a chat, an id, whose sequences are greater than after and not greater than upTo, limit
-// records at most. UpTo is not greater than the last sequence of the journal. The page ends at Through, which is upTo after the last
-// page. A record that was replaced since need not be in it: its successor has a greater sequence.
+// records at most. UpTo is not greater than the last sequence of the journal, or the greatest number: then it means the end of the journal.
+// The page ends at Through, which is upTo after the last page. A record that was replaced since need not be in it: its successor has a greater sequence.
 func (r *Reader) History(ctx context.Context, app, chat string, after, upTo uint64, limit int) (*HistoryPage, error) {
 	if after >= upTo {
 		return &HistoryPage{Through: after}, nil
+	}
+	if upTo == math.MaxUint64 {
+		return r.toTheEnd(ctx, app, chat, after, limit)
 	}
 	filter := subjects.ChatRecords(app, chat)
 	page, err := r.batch(ctx, app, filter, after, upTo, limit)
@@ -53,6 +57,19 @@ func (r *Reader) History(ctx context.Context, app, chat string, after, upTo uint
 		return nil, context.Cause(ctx)
 	}
 	return r.oneByOne(ctx, app, filter, after, upTo, limit)
+}
+
+// toTheEnd reads a page of a history that ends where the journal does.
+func (r *Reader) toTheEnd(ctx context.Context, app, chat string, after uint64, limit int) (*HistoryPage, error) {
+	info, err := jsapi.Info(ctx, r.nc, r.space.TurnsStream(), "", 0)
+	if err != nil {
+		return nil, fmt.Errorf("find the end of the journal: %w", err)
+	}
+	page, err := r.History(ctx, app, chat, after, info.State.LastSeq, limit)
+	if err == nil && page.Through >= info.State.LastSeq {
+		page.Through = math.MaxUint64
+	}
+	return page, err
 }
 
 // oneByOne reads a page from the leader, record by record.
@@ -97,7 +114,7 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 	case len(names) == 0: // of records that are known, all are before
 		return &HistoryPage{Through: upTo}, nil
 	case !from.mirror:
-		if err := r.load(ctx, app, filter, after, upTo); err != nil {
+		if err := r.load(ctx, filter, after, upTo); err != nil {
 			return nil, r.unanswered(from, err)
 		}
 	}

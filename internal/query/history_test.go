@@ -3,6 +3,7 @@ package query_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -245,6 +246,30 @@ func TestPageOfLargeRecordsIsBounded(t *testing.T) {
 		}
 		a.requireHistory(0, a.last, 50, from.Stream)
 		require.Equal(t, from.Stream, a.reader.Look(t.Context(), false).Stream, "it is still used")
+	}
+}
+
+func TestHistoryToTheEndIsTheOneUpToTheLastRecord(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	a.fill(60)
+	for _, from := range []query.Source{{Stream: a.space.TurnsStream()}, {None: true}} {
+		a.reader.Use(from)
+		for after, end := uint64(0), false; !end; {
+			want, err := a.reader.History(t.Context(), "app", "chat", after, a.last, 7)
+			require.NoError(t, err)
+			got, err := a.reader.History(t.Context(), "app", "chat", after, math.MaxUint64, 7)
+			require.NoError(t, err)
+			require.Equal(t, want.Records, got.Records)
+			if end = want.Through == a.last; end {
+				want.Through = math.MaxUint64
+			}
+			require.Equal(t, want.Through, got.Through)
+			after = got.Through
+		}
+		page, err := a.reader.History(t.Context(), "app", "chat", a.last+9, math.MaxUint64, 7)
+		require.NoError(t, err)
+		require.Equal(t, &query.HistoryPage{Through: math.MaxUint64}, page, "a cursor after the end")
 	}
 }
 
