@@ -118,6 +118,7 @@ type Gateway struct {
 	mu       sync.Mutex
 	draining context.Context //nolint:containedctx // ends with Drain
 	drain    context.CancelFunc
+	ending   chan struct{} // closed by Close: nothing is waited for any more
 	stopped  bool
 	streams  sync.WaitGroup // open sockets and streams; grows only until stopped
 }
@@ -130,7 +131,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	case o.Auth == nil:
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
-	g := &Gateway{o: o.withDefaults(), began: time.Now(), memory: newMemory(snapshotMemory)}
+	g := &Gateway{o: o.withDefaults(), began: time.Now(), ending: make(chan struct{}), memory: newMemory(snapshotMemory)}
 	g.draining, g.drain = context.WithCancel(context.WithoutCancel(ctx))
 	g.reported = recent.New[uint64](reportedRecords, time.Hour)
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
@@ -222,8 +223,8 @@ func (g *Gateway) Ready() error {
 	return g.journal(ctx).feeds.Ready()
 }
 
-// Drain ends the gateway gently: it takes no new streams, closes the open ones, and waits for them until ctx ends.
-// Plain requests are still answered.
+// Drain ends the gateway gently: it takes no new streams, closes the open ones, and waits for them until ctx ends. A socket is
+// closed when what its client has sent was answered. Plain requests are still answered.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.stopped {
@@ -248,6 +249,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 func (g *Gateway) Close() { g.closing.Do(g.close) }
 
 func (g *Gateway) close() {
+	close(g.ending)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = g.Drain(ctx)          // the streams are waited for below

@@ -114,6 +114,7 @@ type socket struct {
 	target auth.Target
 
 	end     context.CancelCauseFunc // with a *closeError
+	work    context.Context         //nolint:containedctx // of the commands of the socket
 	answers sync.WaitGroup
 	places  chan struct{} // of answers at the same time
 	bad     badFrames
@@ -141,16 +142,39 @@ func (s *socket) run(refused error) {
 	life, cancel := s.g.streamContext(context.Background(), s.id)
 	defer cancel()
 	ctx, end := context.WithCancelCause(life)
-	s.end, s.places = end, make(chan struct{}, concurrentAnswers)
+	work, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // of commands, which a drain lets end
+	s.end, s.work, s.places = end, work, make(chan struct{}, concurrentAnswers)
 	var parts sync.WaitGroup
 	parts.Go(func() { end(s.read(ctx)) })
 	parts.Go(func() { end(s.ping(ctx)) })
 	parts.Go(func() { end(s.send(ctx)) })
 	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), errDraining) {
+		s.finish()
+	}
+	cut(context.Cause(ctx))
 	s.close(closingOf(context.Cause(ctx))) // also ends a write that the client does not read
 	_ = s.conn.CloseNow()
 	parts.Wait()
 	s.answers.Wait()
+}
+
+// finishTime is how long a drain waits for the commands of a socket.
+const finishTime = questionTime + verdictWait + time.Second
+
+// finish waits until the client has the replies to its commands, and takes no more: it has all their places.
+func (s *socket) finish() {
+	late := time.NewTimer(finishTime)
+	defer late.Stop()
+	for range cap(s.places) {
+		select {
+		case s.places <- struct{}{}:
+		case <-late.C:
+			return
+		case <-s.g.ending:
+			return
+		}
+	}
 }
 
 // closingOf returns the close code and reason for what ended a socket.

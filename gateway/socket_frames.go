@@ -160,9 +160,9 @@ func (s *socket) background(ctx context.Context, f *frame, name string, do func(
 	}
 	s.answers.Go(func() {
 		defer func() { <-s.places }()
-		ctx, span := s.command(ctx, f, name)
+		work, span := s.command(s.work, f, name)
 		defer span.End()
-		if err := do(ctx); err != nil {
+		if err := do(work); err != nil {
 			s.end(err)
 		}
 	})

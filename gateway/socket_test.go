@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -251,25 +250,6 @@ func TestTokenThatEndsClosesItsSocketsAndStreams(t *testing.T) {
 	require.Equal(t, websocket.StatusPolicyViolation, code)
 	require.Equal(t, "token_expired", reason)
 	require.Equal(t, http.StatusOK, g.get("short", "/api/chats/app/c/events", "Accept", "text/event-stream").status, "it returns: the stream has ended")
-}
-
-func TestDrainClosesSocketsAndTakesNoNewOnes(t *testing.T) {
-	t.Parallel()
-	g := open(t)
-	s := g.socket("ada", "c", "")
-	s.until(boundaryType)
-	require.NoError(t, g.gateway.Ready())
-	drained := make(chan error, 1)
-	go func() { drained <- g.gateway.Drain(context.WithoutCancel(t.Context())) }()
-	code, reason, _ := s.closed()
-	require.Equal(t, websocket.StatusGoingAway, code)
-	require.Equal(t, "drain", reason)
-	require.NoError(t, <-drained)
-	require.Error(t, g.gateway.Ready())
-	_, refused := g.dial("ada", "/ws/Shop/app/c/ada")
-	require.Equal(t, http.StatusServiceUnavailable, refused)
-	require.Equal(t, http.StatusServiceUnavailable, g.get("ada", "/api/chats/app/c/events", "Accept", "text/event-stream").status)
-	require.Equal(t, http.StatusOK, g.get("ada", "/api/chats/app/c/events").status)
 }
 
 func TestUserHasSoManyPlacesForSockets(t *testing.T) {

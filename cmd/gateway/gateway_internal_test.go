@@ -19,10 +19,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/test/harness"
-	"github.com/oneturn/oneturn/oneturntest"
 )
-
-func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
 
 func noEnv(string) (string, bool) { return "", false }
 

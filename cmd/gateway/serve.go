@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/traces"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/gateway"
+	"github.com/oneturn/oneturn/internal/pause"
 )
 
 // Everything that can be refused without a server is checked first: who may use the gateway, and the addresses. Then the
@@ -68,6 +70,7 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 	defer g.Close()
 	private.Serve(g, registry, logger)
 	public.serve(g, cfg, logger)
+	awaitReady(ctx, g, logger)
 	if err := newStart(cfg, nc, public, private, spans).write(cfg.Format, stdout); err != nil {
 		return err
 	}
@@ -78,6 +81,22 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 	}
 	logger.Info("stopping: a second SIGINT or SIGTERM ends the gateway immediately")
 	return drain(g, public, cfg, logger)
+}
+
+// awaitReady waits a while until the gateway follows the journal: requests are answered meanwhile, and only then it is reported as
+// started.
+func awaitReady(ctx context.Context, g *gateway.Gateway, logger *slog.Logger) {
+	const atMost, every = 10 * time.Second, 10 * time.Millisecond
+	for end := time.Now().Add(atMost); ; {
+		err := g.Ready()
+		if err == nil || pause.For(ctx, every) != nil {
+			return
+		}
+		if time.Now().After(end) {
+			logger.Warn("the gateway is started and not ready yet", "err", err)
+			return
+		}
+	}
 }
 
 // drain ends sockets and streams, and then the server.

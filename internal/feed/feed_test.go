@@ -28,7 +28,7 @@ func TestFollowerReceivesTheHistoryTheBoundaryAndWhatComesLater(t *testing.T) {
 	j.write("app", "other", "a")
 	j.private("app", "chat 1", "a")
 	f := j.open(s, feed.Options{})
-	require.NoError(t, f.Ready())
+	require.Eventually(t, func() bool { return f.Ready() == nil }, 20*time.Second, 5*time.Millisecond)
 	w := f.Follow("app", "chat 1", 0)
 	defer w.Close()
 

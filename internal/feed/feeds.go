@@ -84,6 +84,9 @@ type Feeds struct {
 	tail     error // why the end of the journal is not followed now
 }
 
+// errNotFollowed is why a feed is not ready when it was opened.
+var errNotFollowed = errors.New("feed: the end of the journal is not reached yet")
+
 // Open subscribes to the events of all chats. The context bounds the opening alone; [Feeds.Close] ends the feed. The reader should
 // have a connection that nothing urgent shares: the server handles the requests of a connection one by one.
 func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *query.Reader, o Options) (*Feeds, error) {
@@ -93,7 +96,7 @@ func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *quer
 	}
 	f := &Feeds{
 		nc: nc, js: js, space: space, reader: reader, journal: kvstore.Read(nc, space), o: o.withDefaults(),
-		chats: map[chat]map[*Follower]struct{}{},
+		chats: map[chat]map[*Follower]struct{}{}, tail: errNotFollowed,
 	}
 	f.reads = newPlaces(f.o.Reads)
 	info, err := jsapi.Info(ctx, nc, space.TurnsStream(), "", 0)
