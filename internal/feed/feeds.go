@@ -84,6 +84,9 @@ type Feeds struct {
 	tail     error // why the end of the journal is not followed now
 }
 
+// flushTime bounds the wait for the server when a feed is opened.
+const flushTime = 10 * time.Second
+
 // errNotFollowed is why a feed is not ready when it was opened.
 var errNotFollowed = errors.New("feed: the end of the journal is not reached yet")
 
@@ -106,6 +109,12 @@ func Open(ctx context.Context, nc *nats.Conn, space subjects.Space, reader *quer
 	f.created, f.position = info.Created, info.State.LastSeq
 	live, err := nc.Subscribe(space.LiveEvents(), f.routeLive)
 	if err != nil {
+		return nil, fmt.Errorf("feed: subscribe to live events: %w", err)
+	}
+	flushing, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if err := nc.FlushWithContext(flushing); err != nil { // else events that others send now may pass before the server knows it
+		_ = live.Unsubscribe() // fails only on a closed connection
 		return nil, fmt.Errorf("feed: subscribe to live events: %w", err)
 	}
 	f.life, f.end = context.WithCancelCause(context.WithoutCancel(ctx))
