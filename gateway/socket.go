@@ -18,7 +18,7 @@ import (
 )
 
 // The door for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
-// reads frames (socket_frames.go), each answer has a third; one pings. The first part that ends gives the close code.
+// reads frames (socket_frames.go), each answer has a third; the one of the request pings. The first part that ends gives the close code.
 
 // Times of a socket.
 const (
@@ -146,9 +146,8 @@ func (s *socket) run(refused error) {
 	s.end, s.work, s.places = end, work, make(chan struct{}, concurrentAnswers)
 	var parts sync.WaitGroup
 	parts.Go(func() { end(s.read(ctx)) })
-	parts.Go(func() { end(s.ping(ctx)) })
 	parts.Go(func() { end(s.send(ctx)) })
-	<-ctx.Done()
+	end(s.ping(ctx)) // here, because a goroutine each would cost more memory than all else of an idle socket
 	if errors.Is(context.Cause(ctx), errDraining) {
 		s.finish()
 	}

@@ -198,6 +198,7 @@ func TestRefusedSocketIsClosedWithTheReasonAndGetsNoEvent(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)
 	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
+	g.socket("ada", "c", "").until("chat.tool_response") // now the gateway has all of them
 	for name, c := range map[string]struct{ token, path, reason string }{
 		"no token":         {"", "/ws/Shop/app/c/ada", "token_missing"},
 		"wrong token":      {"mallory", "/ws/Shop/app/c/ada", "token_invalid"},

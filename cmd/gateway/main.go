@@ -15,7 +15,7 @@ import (
 
 func main() {
 	cli.Quiet()
-	memory.Pace(os.LookupEnv, memory.ContainerLimit)
+	memory.PaceConnections(os.LookupEnv, memory.ContainerLimit)
 	os.Exit(run(cli.Signals(nil, func() {
 		fmt.Fprintln(os.Stderr, "gateway: second signal: stopped; clients connect again, with their cursors")
 	}), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))

@@ -22,12 +22,22 @@ const share = 0.5
 // ContainerLimit is the file that holds the memory limit of a container (cgroup v2).
 const ContainerLimit = "/sys/fs/cgroup/memory.max"
 
+// ConnectionsPercent is the same for a process that keeps much alive, its connections, and leaves little garbage.
+const ConnectionsPercent = 50
+
 // Pace sets the pace of the collector. GOGC and GOMEMLIMIT, where lookup finds them, win. A
 // limit of half the container's memory goes with it when limitFile names one, so that a heap
 // of any size stays within the container.
-func Pace(lookup func(string) (string, bool), limitFile string) {
+func Pace(lookup func(string) (string, bool), limitFile string) { pace(Percent, lookup, limitFile) }
+
+// PaceConnections is [Pace] with [ConnectionsPercent].
+func PaceConnections(lookup func(string) (string, bool), limitFile string) {
+	pace(ConnectionsPercent, lookup, limitFile)
+}
+
+func pace(percent int, lookup func(string) (string, bool), limitFile string) {
 	if _, set := lookup("GOGC"); !set {
-		debug.SetGCPercent(Percent)
+		debug.SetGCPercent(percent)
 	}
 	if _, set := lookup("GOMEMLIMIT"); !set {
 		debug.SetMemoryLimit(limit(limitFile))

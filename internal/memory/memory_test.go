@@ -47,5 +47,11 @@ func TestPaceFollowsTheContainerAndTheEnvironment(t *testing.T) { //nolint:paral
 		memory.Pace(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }, file)
 		require.Equal(t, c.percent, debug.SetGCPercent(100), c.name)
 		require.Equal(t, c.limit, debug.SetMemoryLimit(-1), c.name)
+
+		if c.env == nil {
+			memory.PaceConnections(func(string) (string, bool) { return "", false }, file)
+			require.Equal(t, memory.ConnectionsPercent, debug.SetGCPercent(100), c.name)
+			require.Equal(t, c.limit, debug.SetMemoryLimit(-1), c.name)
+		}
 	}
 }

@@ -246,7 +246,7 @@ func TestRunOfTheGatewayPrintsItsFiguresNextToThePlainSubscriber(t *testing.T) {
 		require.NotNil(t, x.Gateway, "%s: %s", x.Load, x.Figure)
 		require.NotNil(t, x.Relay, "%s: %s", x.Load, x.Figure)
 	}
-	require.Len(t, r.Rows, 2*5+3+3)
+	require.Len(t, r.Rows, 2*5+3+4)
 }
 
 func TestClientOfTheGatewayNoticesAnEventThatIsMissingOrTwice(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +31,7 @@ type door struct {
 }
 
 func startDoor(ctx context.Context, s spec, dial dialer) (_ *door, err error) {
-	memory.Pace(func(string) (string, bool) { return "", false }, memory.ContainerLimit) // as the command
+	memory.PaceConnections(os.LookupEnv, memory.ContainerLimit) // as the command
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

@@ -219,7 +219,8 @@ func (g *gatewayRun) memoryOf(ctx context.Context, arm string, s *served, client
 	on := strconv.Itoa(clients) + " idle WebSockets"
 	each := func(metric string) float64 { return (after[metric] - before[metric]) / float64(clients) / 1024 }
 	g.rows.add(arm, on, figureRSS, each(metricRSS))
-	g.rows.add(arm, on, figureHeap, each(metricHeap)+each(metricStacks))
+	g.rows.add(arm, on, figureHeap, each(metricHeap))
+	g.rows.add(arm, on, figureStacks, each(metricStacks))
 	g.rows.add(arm, on, figureTotal, after[metricRSS]/(1<<20))
 	return nil
 }

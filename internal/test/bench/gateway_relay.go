@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -35,7 +36,7 @@ type relay struct {
 }
 
 func startRelay(s spec, dial dialer) (_ *relay, err error) {
-	memory.Pace(func(string) (string, bool) { return "", false }, memory.ContainerLimit) // as the gateway
+	memory.PaceConnections(os.LookupEnv, memory.ContainerLimit) // as the gateway
 	r := &relay{process: process{spec: s}}
 	if r.space, err = subjects.New(subjects.DefaultPrefix); err != nil {
 		return nil, err

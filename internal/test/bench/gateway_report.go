@@ -27,7 +27,8 @@ const (
 	figureFirst99 = "connected to first event, p99"
 	figureWhole99 = "connected to whole history, p99"
 	figureRSS     = "resident, each"
-	figureHeap    = "heap and stacks, each"
+	figureHeap    = "heap, each"
+	figureStacks  = "stacks, each"
 	figureTotal   = "resident, the process"
 )
 
@@ -44,6 +45,7 @@ func figureOf(name string) gatewayFigure {
 		{figureWhole99, "ms", 0, false},
 		{figureRSS, "KiB", 60, false},
 		{figureHeap, "KiB", 0, false},
+		{figureStacks, "KiB", 0, false},
 		{figureTotal, "MiB", 700, false},
 	}
 	return all[slices.IndexFunc(all, func(f gatewayFigure) bool { return f.name == name })]
