@@ -77,17 +77,22 @@ func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
 	return nil
 }
 
-// publishMessages publishes the new messages of the user, once.
+// publishMessages publishes the new messages of the user, once. Workers store what is published at the same time in any order, so each
+// one waits until the journal has the one before.
 func (r *run) publishMessages(ctx context.Context) {
-	messages := r.plan.messages
-	r.plan.messages = nil
-	for i := range messages {
-		err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&messages[i]))
-		if err != nil {
+	for len(r.plan.messages) > 0 && r.publishing == "" && r.stopAt.IsZero() {
+		m := r.plan.messages[0]
+		r.plan.messages = r.plan.messages[1:]
+		if r.chat.Stored(m.ID) > 0 {
+			continue // another request has sent it
+		}
+		r.publishing = m.ID
+		if err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&m)); err != nil {
+			r.plan.messages, r.publishing = nil, ""
 			r.pending++
 			go func() { r.results <- deliveryResult{err: err} }() // as any other failure of what the run publishes
-			return
 		}
+		return
 	}
 }
 
@@ -132,6 +137,10 @@ func (r *run) noteStored(ctx context.Context, e *feed.Event) {
 	for id := range r.unstored {
 		if r.chat.Stored(id) > 0 {
 			delete(r.unstored, id)
+			if id == r.publishing {
+				r.publishing = ""
+				r.publishMessages(ctx)
+			}
 			if r.plan.reply != nil && id == r.plan.replyTo {
 				r.send(ctx, *r.plan.reply)
 			}

@@ -39,16 +39,17 @@ type run struct {
 	first []agui.Event // the snapshot
 	room  *room        // of the snapshot
 
-	plan     plan
-	results  chan deliveryResult // results of the answers of this run
-	pending  int                 // answers without a result
-	unstored map[string]bool     // messages of this run that are not in the journal yet
-	decided  map[string]bool     // questions that this run has answered, until the journal shows it
-	last     time.Time           // when the chat had its last stored event
-	begun    time.Time
-	stopAt   time.Time      // when a stop came; zero if none did
-	cancels  sync.WaitGroup // of turns, after a stop
-	complete bool           // the orchestrator has reported the end of its run
+	plan       plan
+	results    chan deliveryResult // results of the answers of this run
+	pending    int                 // answers without a result
+	publishing string              // the message that the journal does not have yet; those of the plan come after it
+	unstored   map[string]bool     // messages of this run that are not in the journal yet
+	decided    map[string]bool     // questions that this run has answered, until the journal shows it
+	last       time.Time           // when the chat had its last stored event
+	begun      time.Time
+	stopAt     time.Time      // when a stop came; zero if none did
+	cancels    sync.WaitGroup // of turns, after a stop
+	complete   bool           // the orchestrator has reported the end of its run
 }
 
 // aguiItem is what the follower of a run has delivered.

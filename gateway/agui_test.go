@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -318,4 +319,25 @@ func TestRunTakesAFewNewMessagesOnly(t *testing.T) {
 	status, code := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, many...)).refused()
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Equal(t, "too_many_messages", code)
+}
+
+func TestMessagesOfOneInputAreStoredInTheirOrder(t *testing.T) {
+	t.Parallel()
+	g := openAgent(t)
+	sub := g.subscribe("oneturn.in.default.user_message.>")
+	var sent []string
+	for i := range 16 {
+		sent = append(sent, "hello "+strconv.Itoa(i))
+	}
+	s := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, sent...))
+	require.Equal(t, http.StatusOK, s.status)
+	var stored []string
+	events := g.socket("ada", "c", "")
+	for range sent {
+		_, err := sub.NextMsg(20 * time.Second)
+		require.NoError(t, err)
+		f, _ := events.until("chat.user_message")
+		stored = append(stored, text(f.Data["content"]))
+	}
+	require.Equal(t, sent, stored)
 }
