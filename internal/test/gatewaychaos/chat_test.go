@@ -16,9 +16,6 @@ import (
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 )
 
-// patience bounds every wait for the system to continue.
-const patience = 90 * time.Second
-
 // messagesOfAChat is how many messages a user writes before another chat begins.
 const messagesOfAChat = 8
 
@@ -26,7 +23,7 @@ const messagesOfAChat = 8
 type chatting struct {
 	stage *stage
 	id    string
-	user  string
+	app   string
 	token string
 	rng   *rand.Rand
 	tabs  []*tab
@@ -79,7 +76,7 @@ var kinds = []string{"work", "work", "ask", "ask", "paint", "plan", "talk", "sle
 func (c *chatting) write(ctx context.Context, n int) bool {
 	id := fmt.Sprintf("%s-m%d", c.id, n)
 	text := kinds[c.rng.IntN(len(kinds))] + " " + id
-	within, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
@@ -162,7 +159,7 @@ func (c *chatting) stop(ctx context.Context, rng *rand.Rand, id, text string) {
 		case 0:
 			c.request(ctx, rng, "stop", "/agui/"+workflow+"/stop/"+c.id, map[string]any{})
 		case 1:
-			c.request(ctx, rng, "cancel", "/api/chats/"+tenant+"/"+c.id+"/cancel", map[string]any{"turn": reaction(id, text), "reason": "stopped"})
+			c.request(ctx, rng, "cancel", "/api/chats/"+c.app+"/"+c.id+"/cancel", map[string]any{"turn": reaction(id, text), "reason": "stopped"})
 		default:
 			c.tabs[rng.IntN(len(c.tabs))].send(ctx, map[string]any{"type": "chat.cancel", "turn": reaction(id, text), "reason": "stopped"})
 		}
@@ -171,7 +168,7 @@ func (c *chatting) stop(ctx context.Context, rng *rand.Rand, id, text string) {
 
 // rest waits until every tab has what the chat has, and looks at the chat once more on each gateway.
 func (c *chatting) rest(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
 	c.closing.Store(true)
 	last := c.last()

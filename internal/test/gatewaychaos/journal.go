@@ -27,6 +27,7 @@ type Record struct {
 // event has the fields of an event that the checks and the test itself need.
 type event struct {
 	Kind            string          `json:"kind"`
+	App             string          `json:"app_id"`
 	Chat            string          `json:"chat_id"`
 	User            string          `json:"user_id"`
 	MessageID       string          `json:"message_id"`
@@ -67,9 +68,13 @@ type question struct{ id, call, turn string }
 // NewJournal returns a journal without records.
 func NewJournal() *Journal { return &Journal{chats: map[string]*chat{}, owner: map[uint64]string{}} }
 
+// Message is what a user has written.
+type Message struct{ App, Chat, User, ID, Text string }
+
 // Message returns what a user has written; ok is false for other records.
-func (r *Record) Message() (id, user, text string, ok bool) {
-	return r.event.MessageID, r.event.User, contentOf(r.event.Content), r.Kind == events.KindUserMessage
+func (r *Record) Message() (m Message, ok bool) {
+	e := &r.event
+	return Message{App: e.App, Chat: e.Chat, User: e.User, ID: e.MessageID, Text: contentOf(e.Content)}, r.Kind == events.KindUserMessage
 }
 
 // Add adds the event of a public record, and returns the record. Records come in the order of their sequences.

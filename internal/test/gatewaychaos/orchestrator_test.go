@@ -93,14 +93,14 @@ func (o *orchestrator) consumer(from uint64) jetstream.ConsumerConfig {
 
 // react publishes what follows from a record, until that is acknowledged.
 func (o *orchestrator) react(ctx context.Context, r *gatewaychaos.Record) {
-	id, user, text, ok := r.Message()
+	m, ok := r.Message()
 	if !ok {
 		return
 	}
 	o.wg.Go(func() {
 		for ctx.Err() == nil {
 			within, cancel := context.WithTimeout(ctx, 2*time.Second)
-			err := o.publish(within, r.Chat, user, id, text)
+			err := o.publish(within, &m)
 			cancel()
 			if err == nil {
 				return
@@ -110,14 +110,14 @@ func (o *orchestrator) react(ctx context.Context, r *gatewaychaos.Record) {
 	})
 }
 
-func (o *orchestrator) publish(ctx context.Context, chat, user, id, text string) error {
-	if !strings.HasPrefix(text, "talk") {
-		_, err := o.client.Publish(ctx, turnOf(chat, user, id, text))
+func (o *orchestrator) publish(ctx context.Context, on *gatewaychaos.Message) error {
+	if !strings.HasPrefix(on.Text, "talk") {
+		_, err := o.client.Publish(ctx, turnOf(on))
 		return err
 	}
-	for _, m := range []oneturn.Message{{Agent: "Background", Content: "a note"}, {Agent: "Speaker", Content: "Received: " + text}} {
-		m.MessageID = oneturn.MessageID{App: tenant, Chat: chat, Message: m.Agent + "-" + id}
-		m.Workflow, m.UserID = talk, user
+	for _, m := range []oneturn.Message{{Agent: "Background", Content: "a note"}, {Agent: "Speaker", Content: "Received: " + on.Text}} {
+		m.MessageID = oneturn.MessageID{App: on.App, Chat: on.Chat, Message: m.Agent + "-" + on.ID}
+		m.Workflow, m.UserID = talk, on.User
 		if _, err := o.client.PublishMessage(ctx, &m); err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 		c.stage.count("run: cut")
 	case end.Type == agui.TypeRunError:
 		c.stage.count("run: " + end.Code)
-		if end.Code != "unavailable" && end.Code != "abort" {
+		if end.Code != "unavailable" && end.Code != "rate_limited" && end.Code != "abort" {
 			c.stage.verdict.Brokenf("G5", "%s ended with %s", log.Name, end.Code)
 		}
 	case end.Outcome != nil:

@@ -92,7 +92,7 @@ func (s *tab) connect(ctx context.Context) error {
 	if s.slow { // without a proxy, which would read ahead
 		transport.DialContext, address = dialNarrow, s.c.stage.anyGateway(s.rng).address
 	}
-	url := fmt.Sprintf("ws://%s/ws/%s/%s/%s/me?after=%d", address, workflow, tenant, s.c.id, after)
+	url := fmt.Sprintf("ws://%s/ws/%s/%s/%s/me?after=%d", address, workflow, s.c.app, s.c.id, after)
 	conn, response, err := websocket.Dial(dialing, url, &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{"oneturn", "bearer." + s.c.token}}) //nolint:bodyclose // Dial documents that it need not be closed
 	dialed()
 	if err != nil {

@@ -114,7 +114,7 @@ func (s *stage) writeTokens(users int) string {
 	for n := range users {
 		token := auth.NewToken()
 		s.tokens = append(s.tokens, token)
-		fmt.Fprintf(&file, "- {sha256: %s, app: %s, user: user-%d}\n", auth.HashToken(token), tenant, n)
+		fmt.Fprintf(&file, "- {sha256: %s, app: %s, user: user-%d}\n", auth.HashToken(token), tenantOf(n), n)
 	}
 	path := filepath.Join(s.TempDir(), "tokens.yaml")
 	require.NoError(s.T, os.WriteFile(path, []byte(file.String()), 0o600))
@@ -124,6 +124,9 @@ func (s *stage) writeTokens(users int) string {
 func (s *stage) anyGateway(rng *rand.Rand) *gatewayProcess {
 	return s.gateways[rng.IntN(len(s.gateways))]
 }
+
+// tenantOf is the tenant of a user: each has a few, since tenants share what a gateway lets one of them use.
+func tenantOf(user int) string { return fmt.Sprint("tenant-", user/5) }
 
 // think is how long a user does nothing.
 func (s *stage) think(rng *rand.Rand) time.Duration {
@@ -153,7 +156,7 @@ func (s *stage) report() string {
 func (s *stage) user(ctx context.Context, n, tabs int, until time.Time) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(n)))
 	for round := 0; time.Now().Before(until) && ctx.Err() == nil; round++ {
-		c := &chatting{stage: s, id: fmt.Sprintf("chat-%d-%d", n, round), user: fmt.Sprint("user-", n), token: s.tokens[n], rng: rng}
+		c := &chatting{stage: s, id: fmt.Sprintf("chat-%d-%d", n, round), app: tenantOf(n), token: s.tokens[n], rng: rng}
 		for i := range tabs {
 			c.tabs = append(c.tabs, &tab{c: c, name: fmt.Sprintf("tab %d of %s", i, c.id), slow: (n+i)%20 == 0, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 )
 
 // The tools are a NATS service in the test process, so workers and gateways are the commands as they are released.
@@ -25,7 +26,6 @@ import (
 const (
 	workflow = "Chaos"
 	talk     = "Talk" // a workflow of texts, some of which people do not see
-	tenant   = "app"
 	manifest = `
 workflow: Chaos
 agents: {Worker: {}, Clerk: {}, Painter: {}, Sleeper: {}, Planner: {}}
@@ -204,12 +204,12 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // turnOf returns the turn that follows from a message, by its text: the kind of what the user wants.
-func turnOf(chat, user, message, text string) *oneturn.Turn {
-	turn := &oneturn.Turn{TurnID: oneturn.TurnID{App: tenant, Chat: chat, Turn: "reply-" + message}, Workflow: workflow, UserID: user}
-	kind, _, _ := strings.Cut(text, " ")
+func turnOf(m *gatewaychaos.Message) *oneturn.Turn {
+	turn := &oneturn.Turn{TurnID: oneturn.TurnID{App: m.App, Chat: m.Chat, Turn: "reply-" + m.ID}, Workflow: workflow, UserID: m.User}
+	kind, _, _ := strings.Cut(m.Text, " ")
 	switch kind {
 	case "ask":
-		turn.Agent, turn.Data = "Clerk", map[string]any{"count": 1 + len(message)%2}
+		turn.Agent, turn.Data = "Clerk", map[string]any{"count": 1 + len(m.ID)%2}
 	case "paint":
 		turn.Agent, turn.Data = "Painter", map[string]any{"count": 3, "size": 500}
 	case "gallery":
@@ -223,7 +223,7 @@ func turnOf(chat, user, message, text string) *oneturn.Turn {
 			map[string]any{"tool_name": "step", "arguments": map[string]any{"millis": 20}},
 		}}
 	default:
-		turn.Agent, turn.Data = "Worker", map[string]any{"millis": 20 + 37*len(message)%200}
+		turn.Agent, turn.Data = "Worker", map[string]any{"millis": 20 + 37*len(m.ID)%200}
 	}
 	return turn
 }

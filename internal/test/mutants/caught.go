@@ -15,7 +15,7 @@ import (
 )
 
 // violation is how a broken invariant stands in the output of a test of real workers.
-var violation = regexp.MustCompile(`(?m)^.*: (?:after \[.*\]: )?(I\d+ .*)$`)
+var violation = regexp.MustCompile(`(?m)^.*: (?:after \[.*\]: )?([IG]\d+ .*)$`)
 
 // limit bounds one run of a test.
 const limit = 2 * time.Minute
@@ -45,7 +45,7 @@ func EachIsCaught(t *testing.T, suite string) {
 	}
 }
 
-// CatchIn does the same with the tests of real workers, suite [Crash] or [Chaos], which have to report a violation of an
+// CatchIn does the same with the tests of real processes, suite [Crash], [Chaos] or [Gateways], which have to report a violation of an
 // invariant: a run that fails in another way proves nothing.
 func CatchIn(t *testing.T, suite string) {
 	t.Helper()
@@ -54,8 +54,12 @@ func CatchIn(t *testing.T, suite string) {
 	for _, f := range CaughtIn(suite) {
 		test, _ := f.Test(suite)
 		args := []string{"-test.run=" + test, "-crash.hits=1"}
-		if suite == Chaos {
+		switch suite {
+		case Chaos:
 			args = []string{"-test.run=^TestChaos$/^round-1$/^" + test + "$", "-chaos.seed=1"}
+		case Gateways:
+			test = "TestGatewayChaos"
+			args = []string{"-test.run=^" + test + "$", "-gateway.duration=10s", "-gateway.patience=20s", "-gateway.sockets=24", "-gateway.runs=6", "-gateway.binary=../../../bin/mutants/gateway"}
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,6 @@
 // Package mutants is the catalogue of faults that tests plant in the product to prove that they would find them.
 //
-// A [Fault] (fault.go) is one or more edits of the source text (journal.go, programs.go, inbox.go, handlers.go, messages.go, feed.go) and
+// A [Fault] (fault.go) is one or more edits of the source text (journal.go, programs.go, inbox.go, handlers.go, messages.go, feed.go, gateway.go) and
 // the tests that have to fail with it. [Plant] applies all edits to a copy of the sources (plant.go), and the program in plant writes the copies and an
 // overlay for the go command: `go test -overlay=bin/mutants/overlay.json`. The product itself holds no trace of them.
 //

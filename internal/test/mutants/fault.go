@@ -24,6 +24,7 @@ const (
 	Sim         = "sim"         // simulated schedules, internal/test/sim
 	Crash       = "crash"       // tests of real workers, internal/test/crash
 	Chaos       = "chaos"       // scenarios of real workers, internal/test/chaos
+	Gateways    = "gateways"    // gateways under clients, internal/test/gatewaychaos
 	Sweeps      = "sweeps"      // simulated journals of package internal/sweep
 	Handlers    = "handlers"    // named tests of package handlers
 	Store       = "store"       // named tests of package internal/store
@@ -42,7 +43,7 @@ type Edit struct {
 
 // All returns every fault.
 func All() []Fault {
-	return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages(), feeds())
+	return slices.Concat(journal(), questions(), programs(), inbox(), handlers(), messages(), feeds(), gateways())
 }
 
 // CaughtIn returns the faults that a suite has to find.

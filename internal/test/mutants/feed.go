@@ -11,7 +11,7 @@ func feeds() []Fault {
 		{
 			Name: "feed_registers_late", Breaks: "reads the history up to a sequence after which it does not receive everything",
 			Edits:    []Edit{{File: "internal/feed/hub.go", From: "f.chats[w.chat][w] = struct{}{}", To: "if planted(\"feed_registers_late\") { w.target -= min(w.target, 3) }; f.chats[w.chat][w] = struct{}{}"}},
-			CaughtBy: []string{Feed + ":^TestFollowerReceivesTheHistoryTheBoundaryAndWhatComesLater$"},
+			CaughtBy: []string{Feed + ":^TestFollowerReceivesTheHistoryTheBoundaryAndWhatComesLater$", Gateways},
 		},
 		{
 			Name: "feed_dropped_is_not_read", Breaks: "does not read the records of a queue that was dropped",
@@ -21,7 +21,7 @@ func feeds() []Fault {
 		{
 			Name: "feed_consumer_at_the_end", Breaks: "continues at the end of the journal when a consumer was lost",
 			Edits:    []Edit{{File: "internal/feed/tail.go", From: "for from := f.at() + 1; from <= upTo; from += missedAtOnce {", To: "for from := f.at() + 1; from <= upTo && !planted(\"feed_consumer_at_the_end\"); from += missedAtOnce {"}},
-			CaughtBy: []string{Feed + ":^TestFollowersMissNothingWhenTheConsumerIsLost$"},
+			CaughtBy: []string{Feed + ":^TestFollowersMissNothingWhenTheConsumerIsLost$", Gateways},
 		},
 	}
 }
