@@ -51,8 +51,8 @@ func (c *chatting) confirmedAnswer(question string) {
 	c.answered = append(c.answered, question)
 }
 
-// run has the chat until the user has written all messages, or until a time.
-func (c *chatting) run(ctx context.Context, until time.Time) {
+// run has the chat until the user has written all messages, or nothing breaks any more.
+func (c *chatting) run(ctx context.Context) {
 	open, closeTabs := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	for _, s := range c.tabs {
@@ -61,7 +61,7 @@ func (c *chatting) run(ctx context.Context, until time.Time) {
 	defer reading.Wait()
 	defer closeTabs()
 	for n := range messagesOfAChat {
-		if !time.Now().Before(until) || !c.write(ctx, n) {
+		if c.stage.struck.Load() || !c.write(ctx, n) {
 			break
 		}
 		_ = wait(ctx, c.stage.think(c.rng))

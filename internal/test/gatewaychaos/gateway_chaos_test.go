@@ -55,16 +55,18 @@ func TestGatewayChaos(t *testing.T) {
 	o := startOrchestrator(following, t, nc, newSpace(t), s.journal)
 	sampling, stopSampling := context.WithCancel(ctx)
 	begun := time.Now()
-	until := begun.Add(*duration)
 	var background, users sync.WaitGroup
 	background.Go(func() { s.sample(sampling) })
-	background.Go(func() { s.strike(ctx, until, faultGap) })
+	background.Go(func() {
+		s.strike(ctx, begun.Add(*duration), faultGap)
+		s.struck.Store(true)
+	})
 	for n := range *streams {
 		tabs := *sockets / *streams
 		if n < *sockets%*streams {
 			tabs++
 		}
-		users.Go(func() { s.user(ctx, n, max(1, tabs), until) })
+		users.Go(func() { s.user(ctx, n, max(1, tabs)) })
 	}
 	users.Wait()
 	stopSampling()

@@ -70,7 +70,7 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 		c.refused("run", response)
 		return gatewaychaos.End{}, nil
 	}
-	decoded, err := agui.ReadInput(bytes.NewReader(body), agui.InputLimits{})
+	decoded, err := agui.ReadInput(bytes.NewReader(body), agui.InputLimits{Bytes: 8 << 20})
 	if err != nil {
 		c.stage.verdict.Brokenf("G5", "%s: %v", in.Run, err)
 		return gatewaychaos.End{}, nil

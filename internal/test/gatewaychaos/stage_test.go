@@ -56,6 +56,7 @@ type stage struct {
 	sums     sums
 	verdict  gatewaychaos.Verdict
 	frames   atomic.Int64
+	struck   atomic.Bool   // nothing breaks any more
 	thinking time.Duration // of a user between two messages, at most
 
 	mu     sync.Mutex
@@ -152,10 +153,10 @@ func (s *stage) report() string {
 	return b.String()
 }
 
-// user has one chat after the other until a time. Each has so many tabs.
-func (s *stage) user(ctx context.Context, n, tabs int, until time.Time) {
+// user has one chat after the other as long as things break. Each has so many tabs.
+func (s *stage) user(ctx context.Context, n, tabs int) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(n)))
-	for round := 0; time.Now().Before(until) && ctx.Err() == nil; round++ {
+	for round := 0; !s.struck.Load() && ctx.Err() == nil; round++ {
 		c := &chatting{stage: s, id: fmt.Sprintf("chat-%d-%d", n, round), app: tenantOf(n), token: s.tokens[n], rng: rng}
 		for i := range tabs {
 			c.tabs = append(c.tabs, &tab{c: c, name: fmt.Sprintf("tab %d of %s", i, c.id), slow: (n+i)%20 == 0, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))})
@@ -163,7 +164,7 @@ func (s *stage) user(ctx context.Context, n, tabs int, until time.Time) {
 		s.mu.Lock()
 		s.chats = append(s.chats, c)
 		s.mu.Unlock()
-		c.run(ctx, until)
+		c.run(ctx)
 	}
 }
 
