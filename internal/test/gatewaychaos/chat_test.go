@@ -97,7 +97,6 @@ func (c *chatting) write(ctx context.Context, n int) bool {
 			in = c.input()
 		case !stored:
 			door, in = "", c.input(userMessage(id, text))
-			in.own = []string{id}
 		case len(open) > 0:
 			door, in = c.answer(within, open)
 		default:
@@ -191,10 +190,12 @@ func (c *chatting) rest(ctx context.Context) {
 		}
 		_ = wait(within, 300*time.Millisecond)
 	}
-	if within.Err() != nil && ctx.Err() == nil {
+	switch {
+	case within.Err() == nil:
+		c.through.Store(last)
+	case ctx.Err() == nil:
 		c.stage.verdict.Brokenf("G6", "chat %s: a client does not get what the journal has up to %d: tabs are at %v", c.id, last, c.at())
 	}
-	c.through.Store(last)
 }
 
 // at returns the last sequences of the tabs.

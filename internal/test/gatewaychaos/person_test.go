@@ -32,7 +32,6 @@ type inputOf struct {
 	State    map[string]any     `json:"state"`
 	Props    map[string]any     `json:"forwardedProps"`
 	Resume   []agui.ResumeEntry `json:"resume,omitempty"`
-	own      []string           // ids of messages that may not be stored
 }
 
 // input returns an input with what the client displays.
@@ -75,7 +74,12 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 		c.stage.verdict.Brokenf("G5", "%s: %v", in.Run, err)
 		return gatewaychaos.End{}, nil
 	}
-	log := &gatewaychaos.RunLog{Name: fmt.Sprintf("%s of %s%s", in.Run, g.program.name, door), Chat: c.id, Own: in.own}
+	log := &gatewaychaos.RunLog{Name: fmt.Sprintf("%s of %s%s", in.Run, g.program.name, door), Chat: c.id}
+	for _, m := range decoded.Messages {
+		if m.Role == agui.RoleUser && door == "" { // a gateway that does not know it yet takes it for a new one
+			log.Own = append(log.Own, m.ID)
+		}
+	}
 	c.runs = append(c.runs, log)
 	reader := &gatewaychaos.RunReader{Log: log, Input: decoded}
 	end, err := reader.Read(&watched{response.Body, idle})
