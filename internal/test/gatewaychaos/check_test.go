@@ -128,7 +128,9 @@ func TestRunLogWithEachMessageOnceIsRight(t *testing.T) {
 	cut := shown()
 	cut.Bursts, cut.Through = cut.Bursts[:1], 0
 	fresh := gatewaychaos.RunLog{Chat: "c", Own: []string{"m1"}, Bursts: []gatewaychaos.Burst{{Sequence: 2, Items: []gatewaychaos.Item{call("t")}}}}
-	for _, l := range []gatewaychaos.RunLog{shown(), whole, pending, cut, fresh} {
+	known := shown()
+	known.Snapshot, known.Own, known.Bursts = append(known.Snapshot, result("t/1")), []string{"res_t/1"}, known.Bursts[1:]
+	for _, l := range []gatewaychaos.RunLog{shown(), whole, pending, cut, fresh, known} {
 		var v gatewaychaos.Verdict
 		l.Check(journal(t), &v)
 		require.Empty(t, v.Violations())

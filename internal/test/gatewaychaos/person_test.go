@@ -76,7 +76,7 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 	}
 	log := &gatewaychaos.RunLog{Name: fmt.Sprintf("%s of %s%s", in.Run, g.program.name, door), Chat: c.id}
 	for _, m := range decoded.Messages {
-		if m.Role == agui.RoleUser && door == "" { // a gateway that does not know it yet takes it for a new one
+		if m.Role == agui.RoleUser && door == "" || m.Role == agui.RoleTool { // a gateway that does not know it yet takes it for a new one
 			log.Own = append(log.Own, m.ID)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 type RunLog struct {
 	Name     string // for violations
 	Chat     string
-	Own      []string // ids of messages of the user that the client sent with the run
+	Own      []string // ids of messages of the user and of results that the client sent with the run
 	Snapshot []Item
 	Cursor   uint64  // sequence up to which the snapshot goes, 0 without one
 	Bursts   []Burst // in the order in which they came
@@ -57,7 +57,9 @@ func (l *RunLog) checkSnapshot(records []Record, d *differences) {
 			want = fold(want, r.Items)
 		}
 	}
-	got := slices.Clone(l.Snapshot)
+	got := slices.DeleteFunc(slices.Clone(l.Snapshot), func(i Item) bool { // a result that the client has stands for one that is not read yet
+		return i.Kind == itemResult && slices.Contains(l.Own, i.ID) && !slices.ContainsFunc(want, i.same)
+	})
 	for len(got) > len(want) && got[len(got)-1].Kind == itemUser && slices.Contains(l.Own, got[len(got)-1].ID) {
 		got = got[:len(got)-1]
 	}
@@ -83,9 +85,9 @@ func (l *RunLog) checkBursts(records []Record, last uint64, d *differences) {
 	compare("the stream", want, got, d)
 }
 
-// notOwn returns items without the messages that the client has sent, which a stream need not send back.
+// notOwn returns items without the messages and results that the client has sent, which a stream need not send back.
 func (l *RunLog) notOwn(items []Item) []Item {
-	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Kind == itemUser && slices.Contains(l.Own, i.ID) })
+	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return slices.Contains(l.Own, i.ID) })
 }
 
 // compare reports where lists of items differ first.
