@@ -42,7 +42,7 @@ type run struct {
 	plan       plan
 	results    chan deliveryResult // results of the answers of this run
 	pending    int                 // answers without a result
-	publishing string              // the message that the journal does not have yet; those of the plan come after it
+	publishing string              // the message that the journal does not have yet: the messages of the plan come after it
 	unstored   map[string]bool     // messages of this run that are not in the journal yet
 	decided    map[string]bool     // questions that this run has answered, until the journal shows it
 	last       time.Time           // when the chat had its last stored event
