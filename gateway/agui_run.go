@@ -302,6 +302,8 @@ func (r *run) fail(ctx context.Context, err error) error {
 		end.Code, end.Message = p.code, p.message
 		r.g.logRefusal(ctx, r.c.door, r.c.target.App, p)
 	}
-	_ = r.out.Send(append(r.view.Finish(), end)...) // a client that is gone gets nothing
+	if r.out.Send(append(r.view.Finish(), end)...) != nil { // such as the end of a step whose start was refused
+		_ = r.out.Send(end) // a client that is gone gets nothing
+	}
 	return nil
 }
