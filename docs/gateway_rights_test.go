@@ -64,7 +64,7 @@ func TestGatewayWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	kv, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
-	reader := query.New(nc, space, kv, searchbudget.New(nc))
+	reader := query.New(nc, space, kv, searchbudget.New(nc, nc))
 	page, err := reader.ChatEvents(t.Context(), "acme", "c1", 0)
 	require.NoError(t, err)
 	require.NotEmpty(t, page.Records)

@@ -31,8 +31,8 @@ type journal struct {
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	nc, reads := g.o.NATS, g.o.Reads
 	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor), loaded: newLoadedChats()}
-	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc))
-	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads))
+	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc, reads))
+	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads, nc))
 	var err error
 	if j.feeds, err = feed.Open(ctx, nc, g.space, j.histories, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

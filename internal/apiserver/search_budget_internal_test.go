@@ -32,7 +32,7 @@ func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	kv, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
-	budget := searchbudget.New(nil)
+	budget := searchbudget.New(nil, nil)
 	a, err := Serve(nc, answering(space, query.New(nc, space, kv, budget)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Stop()) })

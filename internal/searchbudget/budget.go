@@ -54,19 +54,18 @@ func (e *BusyError) Error() string {
 // Seconds returns the whole seconds to wait, 1 at least.
 func (e *BusyError) Seconds() int { return max(1, int(math.Ceil(e.After.Seconds()))) }
 
-// A search that waits for a reply while this process does not run, or on a connection that is lost, has the server search nothing. So that
-// a pause or a restart of the server does not use up the budgets of all tenants for a while, that time is not charged.
+// A search that waits for its reply while the server or this process is paused, or too busy to do anything, has the server search
+// nothing. So that a pause or a flood uses up the budgets of no tenant, a long search is looked at regularly, and the time since the last
+// look counts only if the look comes in time and a round trip is quick.
 const (
-	// tick is how often a search looks whether the process runs.
-	tick = 100 * time.Millisecond
-	// late is how much later than that it may be: on a busy machine it is late.
-	late = 400 * time.Millisecond
+	lookEvery = 50 * time.Millisecond
+	quick     = 25 * time.Millisecond // is a look that is so late, and a round trip of so long
 )
 
 // Budget bounds the searches of each tenant in this process. It is safe for concurrent use. A nil Budget refuses nothing.
 type Budget struct {
 	now func() time.Time
-	// ping makes a round trip to the server; nil: it takes no time.
+	// ping makes a round trip to the server that waits for no search; nil: it takes no time.
 	ping func(ctx context.Context) error
 	// connections counts the connections to the server so far; nil: there is one.
 	connections func() uint64
@@ -86,12 +85,13 @@ type tenant struct {
 	throttled bool
 }
 
-// New returns an unused budget of searches over a connection, nil for a server that is near and never lost.
-func New(nc *nats.Conn) *Budget {
+// New returns an unused budget of searches over a connection, nil for a server that is near and never lost. Round trips are measured over
+// pings, which may be the same connection unless searches are direct gets: the server handles those of a connection one by one.
+func New(nc, pings *nats.Conn) *Budget {
 	if nc == nil {
 		return newBudget(nil)
 	}
-	b := newBudget(nc.FlushWithContext)
+	b := newBudget(pings.FlushWithContext)
 	b.connections = func() uint64 { return nc.Stats().Reconnects }
 	return b
 }
@@ -130,7 +130,7 @@ func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int
 		return &BusyError{after}
 	}
 	trip := b.roundTrip(ctx)
-	watch := b.watch()
+	watch := b.watch(ctx)
 	sent := 0
 	defer func() { b.charge(t, watch.stop()-trip-time.Duration(sent)*perByte) }()
 	var err error
@@ -138,26 +138,26 @@ func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int
 	return err
 }
 
-// stopwatch measures a search.
+// stopwatch measures the time of a search that counts.
 type stopwatch struct {
 	b          *Budget
-	begun      time.Time
 	connection uint64
+	end        context.CancelFunc // of looks
 
-	mu      sync.Mutex
-	seen    time.Time     // when the process was seen to run
-	paused  time.Duration // in which it did not
-	timer   *time.Timer
-	stopped bool
+	mu     sync.Mutex
+	counts time.Duration // until seen
+	seen   time.Time     // when the last look ended
+	timer  *time.Timer
 }
 
 // watch begins to measure.
-func (b *Budget) watch() *stopwatch {
-	now := b.now()
-	w := &stopwatch{b: b, begun: now, seen: now, connection: b.connection()}
+func (b *Budget) watch(ctx context.Context) *stopwatch {
+	w := &stopwatch{b: b, seen: b.now(), connection: b.connection()}
+	looks, end := context.WithCancel(context.WithoutCancel(ctx))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(tick, w.look)
+	w.end = end
+	w.timer = time.AfterFunc(lookEvery, func() { w.look(looks) })
 	return w
 }
 
@@ -169,37 +169,33 @@ func (b *Budget) connection() uint64 {
 	return b.connections()
 }
 
-// look notes that the process runs.
-func (w *stopwatch) look() {
+// look counts the time since the last look, unless something but the search took it. The time of the look itself does not count.
+func (w *stopwatch) look(ctx context.Context) {
+	begun := w.b.now()
+	responds := w.b.ping == nil || w.b.ping(ctx) == nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopped {
+	if ctx.Err() != nil {
 		return
 	}
-	w.note()
-	w.timer.Reset(tick)
-}
-
-// note adds the time in which the process did not run.
-func (w *stopwatch) note() {
 	now := w.b.now()
-	if gap := now.Sub(w.seen); gap > tick+late {
-		w.paused += gap
+	if since := begun.Sub(w.seen); responds && now.Sub(begun) <= quick && since <= lookEvery+quick {
+		w.counts += since
 	}
 	w.seen = now
+	w.timer.Reset(lookEvery)
 }
 
 // stop ends the measurement, and returns the time that counts: nothing if the connection was lost meanwhile.
 func (w *stopwatch) stop() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopped = true
+	w.end()
 	w.timer.Stop()
-	w.note()
 	if w.b.connection() != w.connection {
 		return 0
 	}
-	return w.seen.Sub(w.begun) - w.paused
+	return w.counts + min(w.b.now().Sub(w.seen), lookEvery)
 }
 
 // Charge adds to what a tenant has used.

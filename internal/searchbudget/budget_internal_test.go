@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,16 +123,25 @@ func TestRoundTripThatWaitsForASearchHidesNoCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 400 * time.Millisecond
-		pings := 0
+		var pings atomic.Int64
+		var runs atomic.Bool
 		b := newBudget(func(context.Context) error {
-			if pings++; pings%2 == 0 {
+			if runs.Load() { // a look at a search that runs
+				return nil
+			}
+			if pings.Add(1)%2 == 0 {
 				return searching(cost)()
 			}
 			return nil
 		})
+		search := func() error {
+			runs.Store(true)
+			defer runs.Store(false)
+			return searching(cost)()
+		}
 		var searched time.Duration
 		for begun := time.Now(); time.Since(begun) < time.Minute; {
-			if b.Do(t.Context(), "acme", searching(cost)) == nil {
+			if b.Do(t.Context(), "acme", search) == nil {
 				searched += cost
 				continue
 			}
@@ -157,22 +167,69 @@ func TestTimeInWhichTheProcessWasStoppedIsNotCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(nil)
-		var stopped time.Duration
-		b.now = func() time.Time { return time.Now().Add(stopped) }
+		var stopped atomic.Int64
+		b.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
 		for range 10 {
 			require.NoError(t, b.Do(t.Context(), "acme", func() error {
-				<-time.After(30 * time.Millisecond)
-				stopped += time.Minute
+				<-time.After(lookEvery / 2)
+				stopped.Add(int64(time.Minute))
 				return nil
 			}))
 			require.NoError(t, b.Do(t.Context(), "acme", func() error {
-				stopped += time.Minute
-				<-time.After(3 * tick / 2)
+				stopped.Add(int64(time.Minute))
+				<-time.After(3 * lookEvery / 2)
 				return nil
 			}))
 		}
 		require.NoError(t, b.Do(t.Context(), "acme", searching(2*Burst)))
 		require.Error(t, b.Do(t.Context(), "acme", searching(0)), "a search that is only long counts")
+	})
+}
+
+// A server that is paused, or a machine that is busy with other things, answers pings no sooner than searches.
+func TestTimeInWhichTheServerAnswersNoPingIsNotCharged(t *testing.T) {
+	t.Parallel()
+	for _, trip := range []time.Duration{30 * time.Millisecond, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var paused atomic.Bool
+			b := newBudget(func(ctx context.Context) error {
+				if !paused.Load() {
+					return nil
+				}
+				select {
+				case <-time.After(trip):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			require.NoError(t, b.Do(t.Context(), "acme", searching(Burst/2)))
+			paused.Store(true)
+			require.NoError(t, b.Do(t.Context(), "acme", searching(20*time.Second)))
+			paused.Store(false)
+			require.NoError(t, b.Do(t.Context(), "acme", searching(2*Burst)))
+			require.Error(t, b.Do(t.Context(), "acme", searching(0)), "a search that is only long counts")
+		})
+	}
+}
+
+// On a busy machine looks come late.
+func TestTimeBeforeALateLookIsNotCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(nil)
+		var late atomic.Int64
+		b.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+		for range 40 {
+			require.NoError(t, b.Do(t.Context(), "acme", func() error {
+				for range 10 {
+					<-time.After(lookEvery / 2)
+					late.Add(int64(2 * quick))
+					<-time.After(lookEvery / 2)
+				}
+				return nil
+			}))
+		}
 	})
 }
 

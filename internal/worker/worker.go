@@ -158,7 +158,7 @@ func (w *Worker) run(ctx context.Context) error {
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
-	reader := query.New(w.nc, w.space, kv, searchbudget.New(w.nc))
+	reader := query.New(w.nc, w.space, kv, searchbudget.New(w.nc, w.nc))
 	contexts, err := variables.New(ctx, w.js, w.space)
 	if err != nil {
 		return err

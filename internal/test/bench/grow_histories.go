@@ -174,7 +174,7 @@ func overFeed(ctx context.Context, r *reading) (opener, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect the reader of the feed: %w", err)
 	}
-	reader := query.New(reads, r.lab.ids, kvstore.Read(reads, r.lab.ids), searchbudget.New(reads))
+	reader := query.New(reads, r.lab.ids, kvstore.Read(reads, r.lab.ids), searchbudget.New(reads, r.lab.nc))
 	f, err := feed.Open(ctx, nc, r.lab.ids, reader, feed.Options{})
 	if err != nil {
 		return nil, nil, err
