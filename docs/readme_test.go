@@ -146,7 +146,7 @@ func (s *shell) start(line string) string {
 // isService reports whether a line starts a service of an example, which prints that it is ready.
 func isService(line string) bool {
 	return strings.HasSuffix(line, " &") && (strings.HasPrefix(line, "go run ./examples/") || strings.HasPrefix(line, "python3 examples/") ||
-		strings.HasPrefix(line, "bin/gateway "))
+		strings.HasPrefix(line, "PYTHONPATH=clients/python python3 examples/") || strings.HasPrefix(line, "bin/gateway "))
 }
 
 // service starts one and returns what it prints when it is ready.
@@ -157,7 +157,7 @@ func (s *shell) service(line string) string {
 		pkg, args, _ := strings.Cut(pkg, " ")
 		line = s.build("bin/"+filepath.Base(pkg), pkg) + " " + args
 	}
-	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+line)
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec env "+line)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "NATS_URL=nats://127.0.0.1:"+s.nats)
 	p := launch(s.t, cmd, "is ready")
 	s.services = append(s.services, p)

@@ -33,7 +33,8 @@ class Parser:
                 if len(self._data) < rest + size + 2:
                     break
                 status, headers = parse_headers(self._data[rest:rest + head].decode(errors="replace"))
-                message = Message(words[0], headers, bytes(self._data[rest + head:rest + size]))
+                reply = words[2] if len(words) == (5 if kind == "HMSG" else 4) else ""
+                message = Message(words[0], headers, bytes(self._data[rest + head:rest + size]), reply)
                 frames.append(Frame("MSG", "", int(words[1]), status, message))
                 start = rest + size + 2
             else:

@@ -78,7 +78,7 @@ class _Subscription:
             message = self._transport._wait(self._subscription.next_msg(timeout=max(timeout, 0.001)), timeout)
         except TimeoutError:
             return None
-        return Message(message.subject, dict(message.headers or {}), message.data)
+        return Message(message.subject, dict(message.headers or {}), message.data, message.reply)
 
     def close(self):
         self._transport._wait(self._subscription.unsubscribe(), CONNECT_TIMEOUT)

@@ -17,6 +17,7 @@ class Message(typing.NamedTuple):
     subject: str
     headers: dict  # of text to text
     body: bytes
+    reply: str = ""  # where the sender expects a reply
 
 
 def connect(url="nats://127.0.0.1:4222", *, user=None, password=None, token=None, tls=None, inbox_prefix="_INBOX", library=None):

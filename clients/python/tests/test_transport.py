@@ -103,7 +103,7 @@ class TransportTest(unittest.TestCase):
                 frames += parser.feed(data[start:start + size])
             self.assertEqual([frame.kind for frame in frames], ["INFO", "PING", "MSG", "MSG", "-ERR"])
             self.assertEqual(frames[2].message.body, b"he\r\no")
-            self.assertEqual((frames[3].number, frames[3].status, frames[3].message), (8, "503", ("c", {"A": "b"}, b"xy")))
+            self.assertEqual((frames[3].number, frames[3].status, frames[3].message), (8, "503", ("c", {"A": "b"}, b"xy", "r")))
 
     def test_subjects_and_headers_cannot_smuggle_commands(self):
         worker = self.worker()
