@@ -55,11 +55,11 @@ func (e *BusyError) Error() string {
 func (e *BusyError) Seconds() int { return max(1, int(math.Ceil(e.After.Seconds()))) }
 
 // A search that waits for its reply while the server or this process is paused, or too busy to do anything, has the server search
-// nothing. So that a pause or a flood uses up the budgets of no tenant, a long search is looked at regularly, and the time since the last
-// look counts only if the look comes in time and a round trip is quick.
+// nothing. So that a pause or a flood uses up the budgets of no tenant, a long search is checked regularly, and the time since the last
+// check counts only if the check comes in time and a round trip is quick.
 const (
-	lookEvery = 50 * time.Millisecond
-	quick     = 25 * time.Millisecond // is a look that is so late, and a round trip of so long
+	checkEvery = 50 * time.Millisecond
+	quick     = 25 * time.Millisecond // is a check that is so late, and a round trip of so long
 )
 
 // Budget bounds the searches of each tenant in this process. It is safe for concurrent use. A nil Budget refuses nothing.
@@ -86,7 +86,7 @@ type tenant struct {
 }
 
 // New returns an unused budget of searches over a connection, nil for a server that is near and never lost. Round trips are measured over
-// pings, which may be the same connection unless searches are direct gets: the server handles those of a connection one by one.
+// pings, which may be the same connection unless searches are direct gets: the server handles the requests of a connection one by one.
 func New(nc, pings *nats.Conn) *Budget {
 	if nc == nil {
 		return newBudget(nil)
@@ -142,22 +142,22 @@ func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int
 type stopwatch struct {
 	b          *Budget
 	connection uint64
-	end        context.CancelFunc // of looks
+	end        context.CancelFunc // of checks
 
 	mu     sync.Mutex
 	counts time.Duration // until seen
-	seen   time.Time     // when the last look ended
+	seen   time.Time     // when the last check ended
 	timer  *time.Timer
 }
 
 // watch begins to measure.
 func (b *Budget) watch(ctx context.Context) *stopwatch {
 	w := &stopwatch{b: b, seen: b.now(), connection: b.connection()}
-	looks, end := context.WithCancel(context.WithoutCancel(ctx))
+	checks, end := context.WithCancel(context.WithoutCancel(ctx))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end = end
-	w.timer = time.AfterFunc(lookEvery, func() { w.look(looks) })
+	w.timer = time.AfterFunc(checkEvery, func() { w.check(checks) })
 	return w
 }
 
@@ -169,8 +169,8 @@ func (b *Budget) connection() uint64 {
 	return b.connections()
 }
 
-// look counts the time since the last look, unless something but the search took it. The time of the look itself does not count.
-func (w *stopwatch) look(ctx context.Context) {
+// check counts the time since the last check, unless something but the search took it. The time of the check itself does not count.
+func (w *stopwatch) check(ctx context.Context) {
 	begun := w.b.now()
 	responds := w.b.ping == nil || w.b.ping(ctx) == nil
 	w.mu.Lock()
@@ -179,11 +179,11 @@ func (w *stopwatch) look(ctx context.Context) {
 		return
 	}
 	now := w.b.now()
-	if since := begun.Sub(w.seen); responds && now.Sub(begun) <= quick && since <= lookEvery+quick {
+	if since := begun.Sub(w.seen); responds && now.Sub(begun) <= quick && since <= checkEvery+quick {
 		w.counts += since
 	}
 	w.seen = now
-	w.timer.Reset(lookEvery)
+	w.timer.Reset(checkEvery)
 }
 
 // stop ends the measurement, and returns the time that counts: nothing if the connection was lost meanwhile.
@@ -195,7 +195,7 @@ func (w *stopwatch) stop() time.Duration {
 	if w.b.connection() != w.connection {
 		return 0
 	}
-	return w.counts + min(w.b.now().Sub(w.seen), lookEvery)
+	return w.counts + min(w.b.now().Sub(w.seen), checkEvery)
 }
 
 // Charge adds to what a tenant has used.

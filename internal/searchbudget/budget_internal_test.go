@@ -126,7 +126,7 @@ func TestRoundTripThatWaitsForASearchHidesNoCost(t *testing.T) {
 		var pings atomic.Int64
 		var runs atomic.Bool
 		b := newBudget(func(context.Context) error {
-			if runs.Load() { // a look at a search that runs
+			if runs.Load() { // a check of a search that runs
 				return nil
 			}
 			if pings.Add(1)%2 == 0 {
@@ -171,13 +171,13 @@ func TestTimeInWhichTheProcessWasStoppedIsNotCharged(t *testing.T) {
 		b.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
 		for range 10 {
 			require.NoError(t, b.Do(t.Context(), "acme", func() error {
-				<-time.After(lookEvery / 2)
+				<-time.After(checkEvery / 2)
 				stopped.Add(int64(time.Minute))
 				return nil
 			}))
 			require.NoError(t, b.Do(t.Context(), "acme", func() error {
 				stopped.Add(int64(time.Minute))
-				<-time.After(3 * lookEvery / 2)
+				<-time.After(3 * checkEvery / 2)
 				return nil
 			}))
 		}
@@ -213,8 +213,8 @@ func TestTimeInWhichTheServerAnswersNoPingIsNotCharged(t *testing.T) {
 	}
 }
 
-// On a busy machine looks come late.
-func TestTimeBeforeALateLookIsNotCharged(t *testing.T) {
+// On a busy machine checks come late.
+func TestTimeBeforeALateCheckIsNotCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(nil)
@@ -223,9 +223,9 @@ func TestTimeBeforeALateLookIsNotCharged(t *testing.T) {
 		for range 40 {
 			require.NoError(t, b.Do(t.Context(), "acme", func() error {
 				for range 10 {
-					<-time.After(lookEvery / 2)
+					<-time.After(checkEvery / 2)
 					late.Add(int64(2 * quick))
-					<-time.After(lookEvery / 2)
+					<-time.After(checkEvery / 2)
 				}
 				return nil
 			}))
