@@ -59,7 +59,7 @@ func (e *BusyError) Seconds() int { return max(1, int(math.Ceil(e.After.Seconds(
 // check counts only if the check comes in time and a round trip is quick.
 const (
 	checkEvery = 50 * time.Millisecond
-	quick     = 25 * time.Millisecond // is a check that is so late, and a round trip of so long
+	quick      = 25 * time.Millisecond // is a check that is so late, and a round trip of so long
 )
 
 // Budget bounds the searches of each tenant in this process. It is safe for concurrent use. A nil Budget refuses nothing.
