@@ -149,6 +149,7 @@ func (c *loadedChat) lock(ctx context.Context) error {
 // continues after that.
 func (g *Gateway) readChat(ctx context.Context, t auth.Target, use func(c *loadedChat) error) (*feed.Follower, error) {
 	j := g.journal(ctx)
+	j.feeds.CatchUp(ctx) // else the client may have more of the chat than the run begins with
 	c := j.loaded.enter(chatKey{t.App, t.Chat}, time.Now())
 	defer func() { j.loaded.leave(c, time.Now()) }()
 	if err := c.lock(ctx); err != nil {

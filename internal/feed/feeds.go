@@ -82,6 +82,7 @@ type Feeds struct {
 	position uint64 // every public record up to this sequence was routed
 	chats    map[chat]map[*Follower]struct{}
 	tail     error // why the end of the journal is not followed now
+	state    tailState
 }
 
 // flushTime bounds the wait for the server when a feed is opened.

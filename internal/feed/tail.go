@@ -90,7 +90,8 @@ func (f *Feeds) consume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create the consumer: %w", err)
 	}
-	defer f.remove(consumer.CachedInfo().Name)
+	name := consumer.CachedInfo().Name
+	defer f.remove(name)
 	if _, err := f.same(ctx); err != nil { // else it could deliver records of a new journal
 		return err
 	}
@@ -116,6 +117,8 @@ func (f *Feeds) consume(ctx context.Context) error {
 		messages.Stop()
 	})
 	f.setTail(nil)
+	f.setTailState(tailState{consumer: name})
+	defer f.setTailState(tailState{})
 	if f.outage.over() {
 		f.o.Logger.Info("feed: the end of the journal is followed again", "tries", f.outage.tries)
 	}
@@ -135,6 +138,7 @@ func (f *Feeds) consume(ctx context.Context) error {
 			return errGap
 		}
 		f.routeMessage(m, meta)
+		f.setTailState(tailState{name, delivered})
 	}
 }
 
