@@ -24,13 +24,15 @@ const (
 	largestPage = 1_000
 )
 
-// page is a page of frames. Next is the cursor of the next page, 0 after the last one.
+// page is a page of frames. Next is the cursor of the next page, 0 after the last one. Reset means that the cursor was of a
+// journal that no longer exists, so that the page is the first one.
 type page struct {
 	Status  int               `json:"status"`
 	Code    string            `json:"code"`
 	Message string            `json:"message"`
 	Events  []json.RawMessage `json:"events"`
 	Next    uint64            `json:"next,omitempty"`
+	Reset   bool              `json:"reset,omitempty"`
 }
 
 // events is GET /api/chats/{app}/{chat}/events.
@@ -51,10 +53,18 @@ func (g *Gateway) events(c *call) error {
 	if _, err := g.mayUseChat(c.r.Context(), c.id, c.target); err != nil {
 		return err
 	}
+	reset, err := g.journal(c.r.Context()).feeds.IsBeyond(c.r.Context(), after)
+	if err != nil {
+		return err
+	}
+	if reset {
+		after = 0
+	}
 	found, err := g.page(c.r.Context(), c.target, after, min(limit, largestPage))
 	if err != nil {
 		return err
 	}
+	found.Reset = reset
 	writeJSON(c.w, http.StatusOK, found)
 	return nil
 }
@@ -128,16 +138,19 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	watched := g.watch(c.id, c.target, owner)
 	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after).For(c.target.User)
 	defer follower.Close()
-	for {
+	for begun := false; ; {
 		item, err := nextWithin(ctx, follower, g.o.KeepAlive)
+		if err == nil && !begun {
+			if begun = true; follower.Reset() { // before what it makes the client drop
+				err = stream.event("reset", 0, []byte(`{"reset":true}`))
+			}
+		}
 		switch {
 		case errors.Is(err, errQuiet):
 			err = stream.frames.KeepAlive()
 		case err != nil:
 		case item.Event != nil:
 			err = g.sendEvent(ctx, stream, watched, item.Event)
-		case item.Boundary != nil && item.Boundary.Reset:
-			err = stream.event("reset", 0, []byte(`{"reset":true}`))
 		}
 		if err != nil {
 			return nil // the client connects again, with its cursor

@@ -87,6 +87,37 @@ func TestStreamContinuesAfterTheLastEventID(t *testing.T) {
 	require.Greater(t, sequences[0], page.Events[1].Sequence)
 }
 
+func TestCursorOfAnotherJournalGetsTheResetBeforeItsEvents(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
+	const path = "/api/chats/app/c/events?limit=2&after=1000000000000"
+	var page struct {
+		pageOf
+
+		Reset bool
+	}
+	g.get("ada", path).into(&page)
+	require.True(t, page.Reset)
+	require.Len(t, page.Events, 2)
+	g.get("ada", "/api/chats/app/c/events?after="+strconv.FormatUint(page.Next, 10)).into(&page)
+	require.Len(t, page.Events, 1, "the next page is of this journal")
+
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.http.URL+path, nil)
+	require.NoError(t, err)
+	r.Header = http.Header{"Accept": {"text/event-stream"}, "Authorization": {"Bearer ada"}}
+	got, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	var heard []string
+	for lines := bufio.NewScanner(got.Body); len(heard) < 4 && lines.Scan(); {
+		if name, data, _ := strings.Cut(lines.Text(), ": "); name == "event" || name == "id" {
+			heard = append(heard, name+" "+strings.TrimLeft(data, "0123456789"))
+		}
+	}
+	require.Equal(t, []string{"event reset", "id ", "id ", "id "}, heard)
+}
+
 func TestOpenQuestionsHaveSchemaAndPayloadAndNoSubject(t *testing.T) {
 	t.Parallel()
 	g := openShop(t)

@@ -152,11 +152,18 @@ func TestCursorBeyondTheJournalReplaysEverything(t *testing.T) {
 	f := j.open(s, feed.Options{})
 	w := f.Follow("app", "chat", 3)
 	require.Equal(t, uint64(1), next(t, w).Event.Sequence)
+	require.True(t, w.Reset(), "known with the first event")
 	require.Equal(t, uint64(2), next(t, w).Event.Sequence)
 	require.Equal(t, &feed.Boundary{Last: 2, Replayed: 2, Reset: true}, next(t, w).Boundary)
 
 	w = f.Follow("app", "chat", 2)
 	require.Equal(t, &feed.Boundary{Last: 2}, next(t, w).Boundary, "nothing is after the newest record")
+	require.False(t, w.Reset())
+	for after, beyond := range map[uint64]bool{0: false, 2: false, 3: true} {
+		got, err := f.IsBeyond(t.Context(), after)
+		require.NoError(t, err)
+		require.Equal(t, beyond, got, "%d", after)
+	}
 	requireNothing(t, w)
 }
 

@@ -88,6 +88,10 @@ func (w *Follower) deliver(e *Event) Item {
 	return Item{Event: e}
 }
 
+// Reset reports whether the cursor was beyond the end of the journal, so that everything is sent. It is known when Next has
+// returned an item.
+func (w *Follower) Reset() bool { return w.reset }
+
 // Pending reports whether Next would return an event that is in memory. A caller may collect some before it sends them.
 func (w *Follower) Pending() bool {
 	return len(w.page) > 0 || w.at < len(w.taken) && w.isNew(w.taken[w.at])

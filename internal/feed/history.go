@@ -30,16 +30,36 @@ func (w *Follower) check(ctx context.Context) error {
 		return nil
 	}
 	return w.retry(ctx, func(ctx context.Context) error {
-		info, err := jsapi.Info(ctx, w.feeds.nc, w.feeds.space.TurnsStream(), "", 0)
+		last, err := w.feeds.lastSequence(ctx)
 		if err != nil {
-			return fmt.Errorf("feed: %w", err)
+			return err
 		}
 		w.checked = true
-		if w.through > info.State.LastSeq {
+		if w.through > last {
 			w.through, w.last, w.reset = 0, 0, true
 		}
 		return nil
 	})
+}
+
+// IsBeyond reports whether a cursor is beyond the end of the journal, as for a follower.
+func (f *Feeds) IsBeyond(ctx context.Context, after uint64) (bool, error) {
+	f.mu.Lock()
+	routed := f.position
+	f.mu.Unlock()
+	if after <= routed {
+		return false, nil
+	}
+	last, err := f.lastSequence(ctx)
+	return err == nil && after > last, err
+}
+
+func (f *Feeds) lastSequence(ctx context.Context) (uint64, error) {
+	info, err := jsapi.Info(ctx, f.nc, f.space.TurnsStream(), "", 0)
+	if err != nil {
+		return 0, fmt.Errorf("feed: %w", err)
+	}
+	return info.State.LastSeq, nil
 }
 
 // read reads the next page of the journal, up to the target.
