@@ -113,7 +113,11 @@ func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) 
 
 // aguiTarget resolves who uses which workflow and chat, and refuses what is not theirs or does not exist.
 func (g *Gateway) aguiTarget(c *call, workflow, chat string) (err error) {
-	c.target, err = c.id.Resolve(auth.Target{App: c.r.Header.Get("X-App-Id"), Workflow: workflow, Chat: chat})
+	app := cmp.Or(c.r.Header.Get("X-App-Id"), c.r.URL.Query().Get("app_id"))
+	c.target, err = c.id.Resolve(auth.Target{App: app, Workflow: workflow, Chat: chat})
+	if errors.Is(err, auth.ErrMissingField) {
+		return refuse(http.StatusBadRequest, codeMissingField, "the token is valid for several tenants: name one in the header X-App-Id, or as app_id in the query")
+	}
 	if err != nil {
 		return err
 	}

@@ -243,6 +243,30 @@ func TestRunRefusesWhatIsNotItsUsers(t *testing.T) {
 	require.Len(t, eve.events, 2, "another tenant's chat of that id is empty: %v", eve.events)
 }
 
+func TestTokenOfSeveralTenantsNamesTheOneOfARun(t *testing.T) {
+	t.Parallel()
+	several := people()
+	several["both"] = auth.Identity{Apps: []string{"other", "app"}, User: "ada"}
+	g := openShopWith(t, func(o *gateway.Options) { o.Auth = several })
+	g.lists(g.http.URL)
+	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
+	body, err := json.Marshal(input("r", nil))
+	require.NoError(t, err)
+	for path, want := range map[string]int{
+		"/agui/Shop/connect": http.StatusBadRequest, "/agui/Shop/connect?app_id=third": http.StatusForbidden, "/agui/Shop/connect?app_id=app": http.StatusOK,
+		"/agui/Shop/stop/c": http.StatusBadRequest,
+	} {
+		r := g.do(http.MethodPost, "both", path, body)
+		require.Equal(t, want, r.status, path)
+		if want == http.StatusBadRequest {
+			require.Contains(t, string(r.body), "X-App-Id")
+		}
+	}
+	for app, want := range map[string]int{"app": http.StatusOK, "third": http.StatusForbidden} {
+		require.Equal(t, want, g.do(http.MethodPost, "both", "/agui/Shop/connect", body, "X-App-Id", app).status, app)
+	}
+}
+
 func TestRunThatNoAgentTakesUpEndsAsAnError(t *testing.T) {
 	t.Parallel()
 	g := open(t, quick, func(o *gateway.Options) { o.FirstTurn = time.Second })

@@ -9,7 +9,7 @@ import (
 // pages get no header, so that browsers refuse them. The page has its token itself, so credentials of the browser are never
 // allowed.
 func (o *Origins) CORS(next http.Handler) http.Handler {
-	headers := strings.Join([]string{"authorization", "content-type", "last-event-id", "x-copilotcloud-public-api-key", "traceparent", "tracestate"}, ", ")
+	headers := strings.Join([]string{"authorization", "content-type", "last-event-id", "x-app-id", "x-copilotcloud-public-api-key", "traceparent", "tracestate"}, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Add("Vary", "Origin")

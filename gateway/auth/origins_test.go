@@ -150,7 +150,7 @@ func TestCORSHeadersAreForAllowedOriginsAlone(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Equal(t, "https://app.example", w.Header().Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "GET, POST, OPTIONS", w.Header().Get("Access-Control-Allow-Methods"))
-	require.Equal(t, "authorization, content-type, last-event-id, x-copilotcloud-public-api-key, traceparent, tracestate", w.Header().Get("Access-Control-Allow-Headers"))
+	require.Equal(t, "authorization, content-type, last-event-id, x-app-id, x-copilotcloud-public-api-key, traceparent, tracestate", w.Header().Get("Access-Control-Allow-Headers"))
 	require.Equal(t, "600", w.Header().Get("Access-Control-Max-Age"))
 
 	for _, origin := range []string{"https://evil.example", "null", ""} {
