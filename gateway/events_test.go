@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/gateway"
+	"github.com/oneturn/oneturn/gateway/auth"
 )
 
 func limited(o *gateway.Options) { o.Limits = gateway.Limits{Rate: 1, Burst: 2} }
@@ -116,6 +118,20 @@ func TestCursorOfAnotherJournalGetsTheResetBeforeItsEvents(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"event reset", "id ", "id ", "id "}, heard)
+}
+
+func TestEventSourceHasItsTokenInTheQuery(t *testing.T) {
+	t.Parallel()
+	short := people()
+	short["short"] = auth.Identity{Apps: []string{"app"}, User: "ada", Expires: time.Now().Add(2 * time.Second)}
+	g := open(t, func(o *gateway.Options) { o.Auth = short })
+	const path = "/api/chats/app/c/events?access_token="
+	require.Equal(t, "token_missing", g.get("", path+"ada").code(), "a request has headers")
+	require.Equal(t, "token_invalid", g.get("", path+"mallory", "Accept", "text/event-stream").code())
+	require.Equal(t, "token_missing", g.get("", "/api/chats/app/c/waits?access_token=ada", "Accept", "text/event-stream").code())
+	r := g.get("", path+"short", "Accept", "text/event-stream") // it returns when the token ends
+	require.Equal(t, http.StatusOK, r.status)
+	require.Equal(t, "text/event-stream", r.header.Get("Content-Type"))
 }
 
 func TestOpenQuestionsHaveSchemaAndPayloadAndNoSubject(t *testing.T) {

@@ -29,7 +29,9 @@ type route struct {
 	self bool
 	// namesUser means that the body may name the user: the door counts the request of a service for that one.
 	namesUser bool
-	serve     func(c *call) error
+	// streams means that the door serves an EventSource to those that accept it.
+	streams bool
+	serve   func(c *call) error
 }
 
 // routes is the table of doors.
@@ -41,7 +43,7 @@ func (g *Gateway) routes() []route {
 func (g *Gateway) chatRoutes() []route {
 	return []route{
 		{method: http.MethodPost, pattern: "/api/tool-call/respond", door: "respond", namesUser: true, serve: g.respond},
-		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", door: "events", serve: g.events},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", door: "events", streams: true, serve: g.events},
 		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/waits", door: "waits", serve: g.waits},
 		{method: http.MethodPost, pattern: "/api/chats/{app}/{chat}/cancel", door: "cancel", serve: g.cancel},
 		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/blobs/{name}", door: "blobs", serve: g.blob},
@@ -120,7 +122,11 @@ func (g *Gateway) enter(c *call) error {
 	if found.self {
 		return found.serve(c)
 	}
-	c.id, err = auth.Check(c.r, g.o.Auth, auth.HeaderOnly)
+	from := auth.HeaderOnly
+	if found.streams && acceptsStream(c.r) {
+		from = auth.EventSource
+	}
+	c.id, err = auth.Check(c.r, g.o.Auth, from)
 	c.begin(g.tracer, found)
 	if err != nil {
 		return err

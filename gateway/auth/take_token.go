@@ -15,8 +15,9 @@ type Source int
 
 // The sources.
 const (
-	HeaderOnly Source = iota // Authorization: Bearer TOKEN
-	WebSocket                // also access_token in the query, and the subprotocol bearer.TOKEN
+	HeaderOnly  Source = iota // Authorization: Bearer TOKEN
+	EventSource               // also access_token in the query: browsers send no header
+	WebSocket                 // also access_token in the query, and the subprotocol bearer.TOKEN
 )
 
 const (
@@ -37,8 +38,10 @@ const (
 // An error is [ErrTokenInvalid].
 func TakeToken(r *http.Request, from Source) (string, error) {
 	found := headerTokens(r)
-	if from == WebSocket {
+	if from != HeaderOnly {
 		found = append(found, queryTokens(r)...)
+	}
+	if from == WebSocket {
 		found = append(found, protocolTokens(r)...)
 	}
 	removeTokens(r)

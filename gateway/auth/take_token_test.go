@@ -136,6 +136,8 @@ func TestCheckAuthenticatesTheTokenOfARequest(t *testing.T) {
 	require.NoError(t, check(auth.HeaderOnly, "", "Authorization", "Bearer t1"))
 	require.NoError(t, check(auth.HeaderOnly, "", "Authorization", "Bearer "+jwtToken))
 	require.NoError(t, check(auth.WebSocket, "access_token="+jwtToken))
+	require.NoError(t, check(auth.EventSource, "access_token="+jwtToken))
+	require.ErrorIs(t, check(auth.EventSource, "", protocols, "bearer."+jwtToken), auth.ErrTokenMissing)
 	require.ErrorIs(t, check(auth.HeaderOnly, "access_token="+jwtToken), auth.ErrTokenMissing)
 	require.ErrorIs(t, check(auth.HeaderOnly, ""), auth.ErrTokenMissing)
 	require.ErrorIs(t, check(auth.HeaderOnly, "", "Authorization", "Bearer t2"), auth.ErrTokenInvalid)
