@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ type wire struct {
 
 	want  atomic.Int64 // bytes to collect before they are written
 	held  *[]byte      // those that were collected, from wireBuffers
+	left  int          // bytes of the frame that is being written
 	renew time.Time    // when the deadline has to be set again
 }
 
@@ -50,8 +52,30 @@ func headerOf(size int) int {
 	return frameHeader
 }
 
+// closes notes how much of a frame is written with b, and reports whether it begins a close frame. The WebSocket writes a header whole,
+// and no two frames together.
+func (w *wire) closes(b []byte) bool {
+	if w.left > 0 || len(b) < 2 {
+		w.left = max(0, w.left-len(b))
+		return false
+	}
+	const closeFrame, opcode = 8, 0x0F
+	header, size := 2, int(b[1])
+	switch {
+	case size == 126 && len(b) >= 4:
+		header, size = 4, int(binary.BigEndian.Uint16(b[2:]))
+	case size == 127 && len(b) >= frameHeader:
+		header, size = frameHeader, int(binary.BigEndian.Uint64(b[2:]))
+	}
+	w.left = max(0, header+size-len(b))
+	return b[0]&opcode == closeFrame
+}
+
 // Write implements [net.Conn].
 func (w *wire) Write(b []byte) (int, error) {
+	if w.closes(b) {
+		w.want.Store(min(w.want.Load(), 1)) // no frame comes after it
+	}
 	want := int(w.want.Load())
 	if want == 0 {
 		return w.send(b)

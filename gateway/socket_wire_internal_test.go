@@ -67,6 +67,23 @@ func TestFrameBetweenCollectedOnesKeepsItsPlaceAndDelaysNone(t *testing.T) {
 	require.Equal(t, []string{"12aaaping", "12bb"}, conn.writes)
 }
 
+// The WebSocket writes nothing after a close frame, so the rest of the batch never comes.
+func TestCloseFrameBetweenCollectedOnesIsSent(t *testing.T) {
+	t.Parallel()
+	const closing = "\x88\x02\x03\xf0"
+	for size, header := range map[int]string{1: "\x81\x01", 200: "\x81\x7e\x00\xc8", 70_000: "\x81\x7f\x00\x00\x00\x00\x00\x01\x11\x70"} {
+		conn := &tape{}
+		w := &wire{Conn: conn}
+		first, second := strings.Repeat("\x88", size), make([]byte, 100)
+		w.collect([][]byte{[]byte(first), second, second})
+		writeAll(t, w, header+first[:1], first[1:])
+		writeAll(t, w, "\x81\x64"+string(second))
+		require.Empty(t, conn.writes, "a payload is taken for a close frame")
+		writeAll(t, w, closing)
+		require.True(t, strings.HasSuffix(strings.Join(conn.writes, ""), string(second)+closing), "the close frame is lost")
+	}
+}
+
 func TestCollectedFramesOfABrokenConnectionFail(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
