@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/store"
@@ -137,16 +138,17 @@ func sendBlob(ctx context.Context, w http.ResponseWriter, chunks *store.Chunks, 
 			return broken(size == len(piece.Data), err)
 		}
 		begin(h, blob)
-		if _, err := w.Write(piece.Data); err != nil {
+		if err := writePieces(w, piece.Data); err != nil {
 			return nil //nolint:nilerr // the client is gone
 		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // HTTP/2 would end the reply while the next piece is read
 		piece = next
 	}
 	if !matches(sum, size, blob) {
 		return broken(size == len(piece.Data), errBlob)
 	}
 	begin(h, blob)
-	_, _ = w.Write(piece.Data) // a client that is gone gets nothing
+	_ = writePieces(w, piece.Data) // a client that is gone gets nothing
 	return nil
 }
 

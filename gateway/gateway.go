@@ -206,6 +206,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	g.handler.ServeHTTP(w, r)
+	limitWrite(w) // of what the server has not sent yet
 }
 
 // errDraining is why a gateway that stops is not ready.

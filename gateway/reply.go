@@ -148,7 +148,29 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that is gone gets nothing
+	_ = writePieces(w, data) // a client that is gone gets nothing
+}
+
+// replyPiece is how much of a reply has the time of one write: a slow client gets all of it, and one that reads nothing is dropped.
+const replyPiece = 32 << 10
+
+// writePieces writes a part of a reply. The deadline of the last piece stays: the server has not sent all of it yet.
+func writePieces(w http.ResponseWriter, data []byte) error {
+	for {
+		n := min(len(data), replyPiece)
+		limitWrite(w)
+		if _, err := w.Write(data[:n]); err != nil {
+			return err //nolint:wrapcheck // the client is gone
+		}
+		if data = data[n:]; len(data) == 0 {
+			return nil
+		}
+	}
+}
+
+// limitWrite gives the next write a deadline.
+func limitWrite(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines writes without
 }
 
 // encode writes JSON without the escapes for HTML, which make events up to six times as long.
