@@ -10,7 +10,23 @@ import (
 )
 
 // A connection costs memory and a file descriptor before it has sent anything. So their number is bounded, and one too many gets a
-// reply with the reason.
+// reply with the reason. What the kernel keeps of each for its client is bounded too.
+
+// sendBuffer is how many bytes the kernel keeps for a client that has not read them; Linux uses twice as many, for itself as well. It
+// would take megabytes, and reports progress when a third of them is free: a slow but steady client would look like one that reads nothing.
+const sendBuffer = 256 << 10
+
+// pacedListener bounds the send buffers of its connections.
+type pacedListener struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (l pacedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if sized, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok && err == nil {
+		_ = sized.SetWriteBuffer(sendBuffer) // fails only if the connection has ended, which the next read reports
+	}
+	return conn, err //nolint:wrapcheck // it stands in for the listener
+}
 
 // limitedListener takes a bounded number of connections.
 type limitedListener struct {

@@ -45,7 +45,7 @@ func (p *publicServer) serve(handler http.Handler, cfg *config.Gateway, logger *
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: int(cfg.MaxHeader),
 	}
 	p.failed = make(chan error, 1)
-	limited := limit(p.listener, cfg.MaxConnections)
+	limited := limit(pacedListener{p.listener}, cfg.MaxConnections)
 	go func() {
 		if err := p.server.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 			p.failed <- fmt.Errorf("serve %s: %w", p.listener.Addr(), err)
