@@ -3,11 +3,122 @@ package gateway
 import (
 	"context"
 	"errors"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/subjects"
 )
+
+// Texts of users. Workers handle messages at the same time, so a sender that has several waits until one is in the journal before it
+// publishes the next one: else they would be stored in another order than they were sent.
+
+// sender publishes the messages of one sender, one after the other.
+type sender struct {
+	g      *Gateway
+	id     *auth.Identity
+	target auth.Target
+	late   bool  // the last message was not handled in time
+	failed error // why a message could not be published; nothing is published after it, which would overtake it
+}
+
+// Times of a message.
+const (
+	publishTime = 5 * time.Second
+	lateWait    = 250 * time.Millisecond // after a message that was not handled in time, since probably no worker runs, and in a drain
+	firstReread = 50 * time.Millisecond  // without a live copy; doubled each time
+)
+
+// send publishes a message, also if its client leaves meanwhile, and waits a little until the journal has it.
+func (s *sender) send(ctx context.Context, m *oneturn.UserMessage) (stored bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	key := subjects.MessageKey(m.App, m.Chat, m.Run, m.Message)
+	changed := make(chan struct{}, 1)
+	live, err := s.g.o.NATS.Subscribe(s.g.space.EventOfTurn(key, events.RecordText), func(*nats.Msg) {
+		select {
+		case changed <- struct{}{}:
+		default: // one is enough
+		}
+	})
+	if err == nil {
+		defer func() { _ = live.Unsubscribe() }() // fails only on a closed connection
+		err = s.publish(ctx, m)
+	}
+	if err != nil {
+		return false, err
+	}
+	stored = s.awaitStored(ctx, key, changed)
+	s.late = !stored
+	return stored, nil
+}
+
+// publish publishes a message, unless the gateway is closed.
+func (s *sender) publish(ctx context.Context, m *oneturn.UserMessage) (err error) {
+	if s.failed != nil {
+		return s.failed
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if p := s.g.refusalOf(err); p.status >= http.StatusInternalServerError || p.status == http.StatusTooManyRequests {
+			s.failed = err
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, publishTime)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-s.g.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.g.publishMessage(ctx, s.id, s.target, m)
+}
+
+// awaitStored waits until the journal has a message.
+func (s *sender) awaitStored(ctx context.Context, key subjects.Key, changed <-chan struct{}) bool {
+	end := time.NewTimer(verdictWait)
+	defer end.Stop()
+	hurry := s.g.draining.Done()
+	if s.late {
+		end.Reset(lateWait)
+		hurry = nil
+	}
+	for pause := firstReread; ; pause *= 2 {
+		again := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-hurry:
+			end.Reset(lateWait)
+			hurry = nil
+		case <-end.C:
+			again.Stop()
+			return false
+		case <-s.g.ending:
+			again.Stop()
+			return false
+		}
+		again.Stop()
+		if s.isStored(ctx, key) {
+			return true
+		}
+	}
+}
+
+// isStored reports whether the journal has a message, as far as it can be read now.
+func (s *sender) isStored(ctx context.Context, key subjects.Key) bool {
+	ctx, cancel := context.WithTimeout(ctx, verdictWait)
+	defer cancel()
+	_, err := s.g.journal(ctx).store.Last(ctx, key.Public(events.RecordText))
+	return err == nil
+}
 
 // publishMessage publishes what a user has written into a chat. A message is stored once, under its id, however often it
 // is published.

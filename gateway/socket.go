@@ -18,7 +18,8 @@ import (
 )
 
 // The door for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
-// reads frames (socket_frames.go), each answer has a third; the one of the request pings. The first part that ends gives the close code.
+// reads frames (socket_frames.go), each answer has a third, and messages wait for each other; the one of the request pings. The first
+// part that ends gives the close code.
 
 // Times of a socket.
 const (
@@ -117,6 +118,8 @@ type socket struct {
 	work    context.Context         //nolint:containedctx // of the commands of the socket
 	answers sync.WaitGroup
 	places  chan struct{} // of answers at the same time
+	sender  *sender
+	sent    chan struct{} // closed when the last message that was read is sent; of the reader
 	bad     badFrames
 	writing atomic.Int32 // writes in progress
 	written atomic.Int64 // when the last one ended, in nanoseconds
@@ -144,6 +147,7 @@ func (s *socket) run(refused error) {
 	ctx, end := context.WithCancelCause(life)
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // of commands, which a drain lets end
 	s.end, s.work, s.places = end, work, make(chan struct{}, concurrentAnswers)
+	s.sender = &sender{g: s.g, id: s.id, target: s.target}
 	var parts sync.WaitGroup
 	parts.Go(func() { end(s.read(ctx)) })
 	parts.Go(func() { end(s.send(ctx)) })

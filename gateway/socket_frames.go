@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/pause"
@@ -140,7 +141,15 @@ func (s *socket) dispatch(ctx context.Context, f *frame) error {
 		if err != nil {
 			return err
 		}
-		return s.background(ctx, f, "message", func(ctx context.Context) error { return s.publish(ctx, m) })
+		before, sent := s.sent, make(chan struct{})
+		s.sent = sent
+		return s.background(ctx, f, "message", func(ctx context.Context) error {
+			defer close(sent)
+			if before != nil {
+				<-before
+			}
+			return s.publish(ctx, m)
+		})
 	case f.kind != events.KindDeferredResponse && events.AnswerKind(f.kind):
 		r, err := s.answerOf(f)
 		if err != nil {
@@ -248,9 +257,15 @@ type ack struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-func (a *ack) outcome(ctx context.Context, g *Gateway, err error, stored string) {
+// published is the outcome of what is stored for a worker.
+func published(text string) ack {
+	return ack{Status: api.StatusPublished, Code: string(api.CodePublished), Message: text}
+}
+
+// outcome sets the outcome: err, or without one the given outcome.
+func (a *ack) outcome(ctx context.Context, g *Gateway, err error, without ack) {
 	defer func() { setOutcome(trace.SpanFromContext(ctx), a.Status, a.Code) }()
-	a.Status, a.Code, a.Message = http.StatusAccepted, "published", stored
+	a.Status, a.Code, a.Message = without.Status, without.Code, without.Message
 	if err != nil {
 		p := g.refusalOf(err)
 		a.Status, a.Code, a.Message = p.status, p.code, p.message
@@ -260,7 +275,7 @@ func (a *ack) outcome(ctx context.Context, g *Gateway, err error, stored string)
 // cancel publishes a cancel request.
 func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
 	a := ack{Turn: r.turn, ToolCallID: r.toolCallID}
-	a.outcome(ctx, s.g, s.g.requestCancel(ctx, s.id, s.target, r), "the cancel request is stored")
+	a.outcome(ctx, s.g, s.g.requestCancel(ctx, s.id, s.target, r), published("the cancel request is stored"))
 	return s.writeOwn("ack.cancel", a)
 }
 
@@ -280,11 +295,26 @@ func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
 	}, nil
 }
 
-// publish publishes the message of the user.
+// publish publishes the message of the user, after those before it. If it cannot be published now, the socket ends: the client
+// sends it again, and no later one overtakes it.
 func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errCloseByClient) {
+		return cause
+	}
+	if s.sender.failed != nil {
+		return errCloseFailed
+	}
 	a := ack{MessageID: m.Message}
-	a.outcome(ctx, s.g, s.g.publishMessage(ctx, s.id, s.target, m), "the message is stored")
-	return s.writeOwn("ack.input", a)
+	stored, err := s.sender.send(ctx, m)
+	done := published("the message is published, and no worker has stored it in the chat yet: one that runs will")
+	if stored {
+		done = ack{Status: http.StatusOK, Code: string(events.AnswerAccepted), Message: "the message is stored"}
+	}
+	a.outcome(ctx, s.g, err, done)
+	if err := s.writeOwn("ack.input", a); err != nil || s.sender.failed == nil {
+		return err
+	}
+	return errCloseFailed
 }
 
 // badFrames counts the frames of a socket that had no effect.

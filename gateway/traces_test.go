@@ -106,7 +106,7 @@ func TestOneTraceLeadsFromTheBrowserToTheToolAndItsResponse(t *testing.T) {
 	require.Equal(t, browserTrace, message.SpanContext.TraceID().String())
 	require.Equal(t, browserSpan, message.Parent.SpanID().String())
 	require.Equal(t, trace.SpanKindServer, message.SpanKind)
-	require.Equal(t, map[string]string{"oneturn.door": "ws", "oneturn.frame": "message", "http.response.status_code": "202", "oneturn.code": "published"}, attributesOf(message))
+	require.Equal(t, map[string]string{"oneturn.door": "ws", "oneturn.frame": "message", "http.response.status_code": "200", "oneturn.code": "accepted"}, attributesOf(message))
 	require.Equal(t, browserTrace, tool.SpanContext.TraceID().String())
 	require.Equal(t, message.SpanContext.SpanID(), tool.Parent.SpanID())
 	ended, ok := traceparent.Parse(response.Header.Get(traceparent.Header))
