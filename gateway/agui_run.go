@@ -60,7 +60,7 @@ type aguiItem struct {
 
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
-		g: g, c: c, in: in, connect: connect, open: &openRun{stop: make(chan struct{}, 1)}, results: make(chan deliveryResult),
+		g: g, c: c, in: in, connect: connect, open: &openRun{connect: connect, stop: make(chan struct{}, 1)}, results: make(chan deliveryResult),
 		view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
 	}
 	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.open)

@@ -20,7 +20,8 @@ import (
 )
 
 // Stop requests name a run, which is a stream of one gateway: the one that has it replies, and ends it. A request that
-// names no run is for whatever runs in the chat, which the journal knows.
+// names no run is for whatever runs in the chat: its turns and a message that waits for one, which the journal knows, and
+// the runs of all gateways that may act.
 
 // stopWait is how long a gateway waits for another one to reply that it has a run.
 const stopWait = 750 * time.Millisecond
@@ -30,6 +31,7 @@ type runKey struct{ app, chat, run string }
 
 // openRun is a run of this gateway.
 type openRun struct {
+	connect bool
 	stop    chan struct{} // holds one when a stop request has come
 	follows atomic.Bool   // it may act, and has begun
 }
@@ -58,17 +60,26 @@ func (s *runs) enter(key runKey, run *openRun) (leave func()) {
 	}
 }
 
-// stop stops a run, and reports whether this gateway has it.
-func (s *runs) stop(key runKey) bool {
+// stop stops a run, or without one all that may act in a chat, and reports whether this gateway has any.
+func (s *runs) stop(key runKey) (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, run := range s.open[key] {
-		select {
-		case run.stop <- struct{}{}:
-		default: // it was stopped before
+	for at, open := range s.open {
+		if at.app != key.app || at.chat != key.chat || key.run != "" && at.run != key.run {
+			continue
+		}
+		for _, run := range open {
+			if key.run == "" && run.connect {
+				continue
+			}
+			found = true
+			select {
+			case run.stop <- struct{}{}:
+			default: // it was stopped before
+			}
 		}
 	}
-	return len(s.open[key]) > 0
+	return found
 }
 
 // follows reports whether a run of a chat is open that may act.
@@ -83,9 +94,10 @@ func (s *runs) follows(app, chat string) bool {
 	return false
 }
 
-// stopRequest is what gateways ask each other: to stop a run, or, without one, whether any run of the chat is open. With a message it
-// is a notification that no run waits for this message any more.
+// stopRequest is what gateways ask each other: to stop a run, or, without one, all that may act in the chat; or whether any such run is
+// open. With a message it is a notification that no run waits for this message any more.
 type stopRequest struct {
+	From    string `json:"from"` // the gateway that asks, which does not reply to itself
 	App     string `json:"app_id"`
 	Chat    string `json:"chat_id"`
 	Run     string `json:"run_id,omitempty"`
@@ -106,7 +118,7 @@ const clockSkew = 5 * time.Second
 // release notifies all gateways, also this one.
 func (g *Gateway) release(w stoppedWait) {
 	g.released.Add(w, time.Now())
-	_ = g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(stopRequest{App: w.app, Chat: w.chat, Message: w.message})) // see stoppedWait
+	_ = g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(stopRequest{From: g.name, App: w.app, Chat: w.chat, Message: w.message})) // see stoppedWait
 }
 
 // waitsForTurn reports whether the next message of a chat has to wait for the turn of one that the user has sent at a time.
@@ -125,7 +137,7 @@ func (g *Gateway) waitsForTurn(ctx context.Context, w stoppedWait, since time.Ti
 func (g *Gateway) serveStops() (*nats.Subscription, error) {
 	sub, err := g.o.NATS.Subscribe(g.space.GatewayStops(), func(m *nats.Msg) {
 		var r stopRequest
-		if json.Unmarshal(m.Data, &r) != nil {
+		if json.Unmarshal(m.Data, &r) != nil || r.From == g.name {
 			return
 		}
 		found := false
@@ -151,6 +163,7 @@ func (g *Gateway) serveStops() (*nats.Subscription, error) {
 func (g *Gateway) ask(ctx context.Context, r stopRequest) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
+	r.From = g.name
 	_, err := g.o.NATS.RequestWithContext(ctx, g.space.GatewayStops(), events.JSONOf(r))
 	switch {
 	case err == nil:
@@ -201,26 +214,61 @@ func (g *Gateway) stopRun(ctx context.Context, t auth.Target, run string) (bool,
 	return g.ask(ctx, stopRequest{App: t.App, Chat: t.Chat, Run: run})
 }
 
-// stopChat cancels the turns of a chat that have no response.
+// stopChat ends what runs in a chat: the runs that may act, on all gateways, the turns that have no response, and the wait of a message
+// for its turn.
 func (g *Gateway) stopChat(ctx context.Context, id *auth.Identity, t auth.Target) (bool, error) {
-	turns, err := g.openTurns(ctx, t)
-	for _, toolCallID := range turns {
+	stopped := g.runs.stop(runKey{app: t.App, chat: t.Chat})
+	unfinished, err := g.workOf(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	waiting := stoppedWait{t.App, t.Chat, unfinished.message}
+	waits := waiting.message != "" && time.Since(unfinished.since) < g.o.FirstTurn && !g.released.Has(waiting, time.Now())
+	if waits {
+		g.release(waiting)
+	}
+	found, err := g.stopElsewhere(ctx, stopRequest{App: t.App, Chat: t.Chat}, stopped || waits || len(unfinished.turns) > 0)
+	if err != nil {
+		return false, err
+	}
+	for _, toolCallID := range unfinished.turns {
 		if err := g.requestCancel(ctx, id, t, cancelRequest{toolCallID: toolCallID, reason: "the user has stopped the chat"}); err != nil {
 			return false, err
 		}
 	}
-	return len(turns) > 0, err
+	return found, nil
 }
 
-// openTurns returns the ids of the calls of the turns of a chat that have no response.
-func (g *Gateway) openTurns(ctx context.Context, t auth.Target) (turns []string, err error) {
+// stopElsewhere passes a stop request on to the other gateways, and reports whether there is what it stops: one that has found it here
+// need not wait for their replies.
+func (g *Gateway) stopElsewhere(ctx context.Context, r stopRequest, found bool) (bool, error) {
+	if !found {
+		return g.ask(ctx, r)
+	}
+	r.From = g.name
+	if err := g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(r)); err != nil {
+		return false, unavailable(err)
+	}
+	return true, nil
+}
+
+// work is what is unfinished in a chat.
+type work struct {
+	turns   []string // ids of the calls of the turns that have no response
+	message string   // of the user, which waits for its turn
+	since   time.Time
+}
+
+// workOf reads what is unfinished in a chat.
+func (g *Gateway) workOf(ctx context.Context, t auth.Target) (w work, err error) {
 	follower, err := g.readChat(ctx, t, func(c *loadedChat) error {
-		turns = c.chat.OpenTurns()
+		w.turns = c.chat.OpenTurns()
+		w.message, w.since = c.chat.Waiting()
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return work{}, err
 	}
 	follower.Close()
-	return turns, nil
+	return w, nil
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,6 +104,7 @@ type Gateway struct {
 	lines   throttle.Lines
 
 	workflows *catalog.Workflows
+	name      string // which other gateways do not have
 	began     time.Time
 	runs      runs                     // of AG-UI, in this gateway
 	memory    *memory                  // of their snapshots
@@ -131,7 +133,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	case o.Auth == nil:
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
-	g := &Gateway{o: o.withDefaults(), began: time.Now(), ending: make(chan struct{}), memory: newMemory(snapshotMemory)}
+	g := &Gateway{o: o.withDefaults(), name: rand.Text(), began: time.Now(), ending: make(chan struct{}), memory: newMemory(snapshotMemory)}
 	g.draining, g.drain = context.WithCancel(context.WithoutCancel(ctx))
 	g.reported = recent.New[uint64](reportedRecords, time.Hour)
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
