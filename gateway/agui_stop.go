@@ -19,7 +19,7 @@ import (
 	"github.com/oneturn/oneturn/gateway/auth"
 )
 
-// Stop requests name a run, which is a stream of one gateway: the one that has it replies, and ends it. A request that
+// Stop requests name a run, which is a stream of a gateway: those that have one of this id reply, and end it. A request that
 // names no run is for whatever runs in the chat: its turns and a message that waits for one, which the journal knows, and
 // the runs of all gateways that may act.
 
@@ -206,12 +206,11 @@ func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
 	return nil
 }
 
-// stopRun stops a run of this or another gateway.
+// stopRun stops a run wherever it is. Runs and connects of several gateways may have one id: a client that was cut begins again at
+// another one.
 func (g *Gateway) stopRun(ctx context.Context, t auth.Target, run string) (bool, error) {
-	if g.runs.stop(runKey{t.App, t.Chat, run}) {
-		return true, nil
-	}
-	return g.ask(ctx, stopRequest{App: t.App, Chat: t.Chat, Run: run})
+	found := g.runs.stop(runKey{t.App, t.Chat, run})
+	return g.stopElsewhere(ctx, stopRequest{App: t.App, Chat: t.Chat, Run: run}, found)
 }
 
 // stopChat ends what runs in a chat: the runs that may act, on all gateways, the turns that have no response, and the wait of a message

@@ -50,6 +50,23 @@ func TestRunStopsOnTheGatewayThatHasIt(t *testing.T) {
 	}
 }
 
+func TestStopEndsRunsAndConnectsWithOneIdOnAllGateways(t *testing.T) {
+	t.Parallel()
+	g := openAgent(t)
+	_, other := g.replica(quick)
+	g.lists(other.URL)
+	for _, again := range []string{"/agui/Shop/connect", "/agui/Shop"} {
+		s := g.run(other.URL, "ada", "/agui/Shop", input("r1", nil, "order"))
+		s.until(agui.TypeRunStarted)
+		g.stored("order")
+		here := g.run(g.http.URL, "ada", again, input("r1", nil, "order"))
+		here.until(agui.TypeMessagesSnapshot)
+		require.Equal(t, http.StatusAccepted, g.stopRun(g.http.URL, "r1"))
+		require.Equal(t, "cancelled", outcome(here.end()), "%v", here.events)
+		require.Equal(t, "cancelled", outcome(s.end()), "the run of the other gateway: %v", s.events)
+	}
+}
+
 func TestStopOfAChatEndsTheRunsWhoseMessageWaitsOnAllGateways(t *testing.T) {
 	t.Parallel()
 	g := openAgent(t)
