@@ -33,7 +33,8 @@ type Identity struct {
 	Roles     []Role    // additional rights
 	Expires   time.Time // from when the token is refused, leeway included: connections end then; zero for never
 
-	revoked context.Context //nolint:containedctx // ends when the token is revoked; nil if it cannot be
+	revoked context.Context      //nolint:containedctx // ends when the token is revoked; nil if it cannot be
+	watch   func() (stop func()) // notices while a connection is open that the token is revoked; nil if nothing has to
 }
 
 // Has reports whether the token has a role.
@@ -48,11 +49,16 @@ func (id *Identity) Context(parent context.Context) (ctx context.Context, cancel
 	if id.revoked != nil {
 		stop = context.AfterFunc(id.revoked, func() { end(context.Cause(id.revoked)) })
 	}
+	unwatch := func() {}
+	if id.watch != nil {
+		unwatch = id.watch()
+	}
 	timeout := context.CancelFunc(func() {})
 	if !id.Expires.IsZero() {
 		ctx, timeout = context.WithDeadlineCause(ctx, id.Expires, expired())
 	}
 	return ctx, func() {
+		unwatch()
 		stop()
 		timeout()
 		end(nil)

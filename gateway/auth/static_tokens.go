@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tokenCheck is how often the file of tokens is read, when tokens come.
+// tokenCheck is how often the file of tokens is read, when tokens come or connections are open.
 const tokenCheck = time.Second
 
 // StaticConfig configures [OpenTokens].
@@ -35,7 +35,7 @@ type StaticConfig struct {
 //     chats: c1                   # optional, the only one that may be used, or a list
 //     expires: 2027-01-31         # optional, RFC 3339 or a date (UTC); never without it
 //
-// The file is read again when it has changed, at most once a second, and by [StaticTokens.Reload]. A file that cannot be
+// The file is read again at most once a second, when tokens come and while connections are open, and by [StaticTokens.Reload]. A file that cannot be
 // read or has an error changes nothing, so that a mistake does not refuse all tokens. Connections of a token that is
 // removed or changed end ([Identity.Context]).
 type StaticTokens struct {
@@ -48,6 +48,10 @@ type StaticTokens struct {
 	mu      sync.RWMutex
 	entries []*tokenEntry
 	checked time.Time
+
+	watching sync.Mutex
+	watchers int           // connections that are open
+	unwatch  chan struct{} // closed when the last of them has ended
 }
 
 // tokenEntry is a token in use.
@@ -99,7 +103,7 @@ func (s *StaticTokens) Authenticate(_ context.Context, r Request) (*Identity, er
 	}
 	return &Identity{
 		Apps: slices.Clone(found.apps), User: found.user, Chats: slices.Clone(found.chats), Workflows: slices.Clone(found.workflows),
-		Roles: slices.Clone(found.roles), Expires: found.expires, revoked: found.revoked,
+		Roles: slices.Clone(found.roles), Expires: found.expires, revoked: found.revoked, watch: s.watch,
 	}, nil
 }
 
@@ -111,6 +115,36 @@ func (s *StaticTokens) refresh() {
 	if due && s.reading.TryLock() {
 		defer s.reading.Unlock()
 		_ = s.reload() // it is logged
+	}
+}
+
+// watch has the file read while a connection is open, also if no token comes.
+func (s *StaticTokens) watch() (stop func()) {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	if s.watchers++; s.watchers == 1 {
+		s.unwatch = make(chan struct{})
+		go s.refreshUntil(s.unwatch) // ends with the last connection
+	}
+	return sync.OnceFunc(func() {
+		s.watching.Lock()
+		defer s.watching.Unlock()
+		if s.watchers--; s.watchers == 0 {
+			close(s.unwatch)
+		}
+	})
+}
+
+func (s *StaticTokens) refreshUntil(end <-chan struct{}) {
+	tick := time.NewTicker(tokenCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-tick.C:
+			s.refresh()
+		}
 	}
 }
 

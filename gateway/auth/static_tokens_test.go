@@ -193,8 +193,32 @@ func connect(t *testing.T, id *auth.Identity) context.Context {
 
 func requireRevoked(t *testing.T, ctx context.Context) { //nolint:revive // t is first everywhere
 	t.Helper()
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the connection is open")
+	}
 	require.ErrorIs(t, context.Cause(ctx), auth.ErrTokenInvalid)
+}
+
+func TestConnectionsOfARemovedTokenEndWhileNoOtherTokenComes(t *testing.T) {
+	t.Parallel()
+	f := openTokens(t, entry("t1", "user: ada")+entry("t2", "user: bob"))
+	removed, err := authenticate(t, f, "t1")
+	require.NoError(t, err)
+	kept, err := authenticate(t, f, "t2")
+	require.NoError(t, err)
+	for range 2 { // also after a time without connections
+		first, end := removed.Context(t.Context())
+		end()
+		end()
+		require.ErrorIs(t, first.Err(), context.Canceled)
+	}
+	onRemoved, onKept := connect(t, removed), connect(t, kept)
+	f.write(t, entry("t2", "user: bob"))
+	f.clock.advance(time.Second)
+	requireRevoked(t, onRemoved)
+	require.NoError(t, onKept.Err())
 }
 
 func TestAMistakeInAFileOfTokensChangesNothing(t *testing.T) {
