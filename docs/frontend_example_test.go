@@ -50,6 +50,25 @@ func TestGatewayPageHasTheCommandsOfTheFrontendExample(t *testing.T) {
 	require.Equal(t, 3, compared)
 }
 
+// TestConnectOfTheGatewayPageIsTheOneOfThePage, which the tests in Chromium load.
+func TestConnectOfTheGatewayPageIsTheOneOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../examples/12-frontend/page/chat.js")
+	require.NoError(t, err)
+	compared := 0
+	for _, b := range fenced(t, "gateway.md", "js") {
+		if strings.Contains(b.text, "extends HttpAgent") {
+			for line := range strings.Lines(b.text) {
+				if line, _, _ = strings.Cut(strings.TrimSpace(line), " // "); strings.Contains(line, "viewer") {
+					require.Contains(t, string(page), line)
+					compared++
+				}
+			}
+		}
+	}
+	require.Equal(t, 3, compared)
+}
+
 // fetch returns the body of a reply, as a page gets it.
 func fetch(t *testing.T, method, url, body string) string {
 	t.Helper()
