@@ -34,14 +34,11 @@ func TestOrchestratorInPythonAnswersWhatUsersWrite(t *testing.T) {
 	last := s.services[len(s.services)-1]
 	require.Contains(t, strings.Join(last.cmd.Args, " "), "orchestrator.py")
 	last.end(syscall.SIGKILL)
-	path := "http://" + gateway + "/agui/Studio"
-	answered := make(chan string, 1)
-	go func() { answered <- fetch(t, http.MethodPost, path, strings.ReplaceAll(body, "chat-1", "chat-2")) }()
-	require.Eventually(t, func() bool {
-		return strings.Contains(fetch(t, http.MethodGet, "http://"+gateway+"/api/chats/default/chat-2/events", ""), "chat.user_message")
-	}, time.Minute, 50*time.Millisecond)
+	s.run("bin/publisher message chat-2 'Summer sale' --workflow Studio --id m2")
 	s.service("PYTHONPATH=clients/python python3 examples/13-orchestrator/orchestrator.py &")
-	require.Contains(t, <-answered, `"type":"interrupt"`)
+	require.Eventually(t, func() bool {
+		return strings.Contains(fetch(t, http.MethodGet, "http://"+gateway+"/api/chats/default/chat-2/waits", ""), `"post-m2/1"`)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func TestOrchestratorOfTheGatewayPageIsTheExample(t *testing.T) {
