@@ -34,7 +34,7 @@ func TestOrchestratorInPythonAnswersWhatUsersWrite(t *testing.T) {
 	last := s.services[len(s.services)-1]
 	require.Contains(t, strings.Join(last.cmd.Args, " "), "orchestrator.py")
 	last.end(syscall.SIGKILL)
-	s.run("bin/publisher message chat-2 'Summer sale' --workflow Studio --id m2")
+	s.run("bin/publisher message chat-2 'Summer sale' --workflow Studio --user ada --id m2")
 	s.service("PYTHONPATH=clients/python python3 examples/13-orchestrator/orchestrator.py &")
 	require.Eventually(t, func() bool {
 		return strings.Contains(fetch(t, http.MethodGet, "http://"+gateway+"/api/chats/default/chat-2/waits", ""), `"post-m2/1"`)
