@@ -7,21 +7,21 @@ import (
 	"github.com/oneturn/oneturn/internal/pause"
 )
 
-// catchUpTime bounds the wait of [Feeds.CatchUp]: what could be late then is late for everyone, and said by [Feeds.Ready].
+// catchUpTime bounds the wait of [Feeds.CatchUp]. A feed that takes longer is late for all followers, and [Feeds.Ready] reports it.
 const catchUpTime = 2 * time.Second
 
 // tailState is how far the consumer at the end of the journal has come.
 type tailState struct {
 	consumer string // empty if there is none
-	routed   uint64 // of its deliveries
+	routed   uint64 // number of its deliveries that were routed
 }
 
-// CatchUp waits until everything was routed that was stored before the call, two seconds at most. A follower that begins then has at
-// its boundary what a client has seen at another process, which may be faster.
+// CatchUp waits until everything that was stored before the call is routed, for two seconds at most. A follower that begins then has,
+// before its boundary, everything that its client may have received from another process.
 func (f *Feeds) CatchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	var stored tailState // what was stored before, as the number of a delivery
+	var stored tailState // the delivery of the last record that was stored before, and its consumer
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		now := f.tailState()
 		if now.consumer != "" && now.consumer != stored.consumer {

@@ -4,8 +4,8 @@
 //	event.go     [Event], [Boundary], [Item]: what a follower receives
 //	feeds.go     [Feeds]: one subscription of a process to the events of all chats
 //	tail.go      the consumer at the end of the journal, and what ends it
-//	catch_up.go  waits until what was stored before is routed
-//	outage.go    how often a lost end is reported and looked for
+//	catch_up.go  waits until everything that is stored is routed
+//	outage.go    how often the loss of that consumer is logged, and how soon another one is tried
 //	hub.go       routes events to the followers of their chats
 //	follower.go  [Follower]: the events of one chat, in order and once
 //	history.go   reads pages of the journal

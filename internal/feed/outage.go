@@ -2,23 +2,22 @@ package feed
 
 import "time"
 
-// outage decides how often the loss of the end of the journal is reported, and how soon it is looked for again.
+// outage decides how often it is logged that the consumer at the end of the journal is lost, and how soon another one is tried.
 type outage struct {
-	tries    int       // that failed in a row
-	reported time.Time // when the last line was written
-	every    time.Duration
-	open     bool // a line was written since the end was followed last
+	tries    int           // that failed in a row
+	reported time.Time     // when the last line was logged
+	every    time.Duration // until the next line
+	open     bool          // a line was logged since the end was followed last
 }
 
-// Times between lines about one outage.
 const (
-	reportFirst   = 10 * time.Second
-	reportLongest = 10 * time.Minute
+	reportFirst   = 10 * time.Second // between the first two lines about one outage; the time doubles with each line
+	reportLongest = 10 * time.Minute // between later lines
 	tailLongest   = 2 * time.Second  // between tries
-	steady        = 10 * time.Second // a consumer that lived so long ends an outage
+	steady        = 10 * time.Second // a consumer that lasted this long ends an outage
 )
 
-// report notes that a consumer that was tried at begun was lost now, and returns whether to write a line.
+// report notes that the consumer that was tried at begun is lost now, and returns whether to log it.
 func (o *outage) report(begun, now time.Time) bool {
 	if now.Sub(begun) >= steady {
 		*o = outage{}
@@ -36,7 +35,7 @@ func (o *outage) report(begun, now time.Time) bool {
 	return true
 }
 
-// over returns whether to write a line that the end is followed again.
+// over notes that the end of the journal is followed again, and returns whether to log it.
 func (o *outage) over() bool {
 	was := o.open
 	o.open = false

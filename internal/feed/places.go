@@ -14,7 +14,7 @@ type places struct {
 	shares map[reading]*share
 }
 
-// reading is for whom a page is read: a tenant, or a user of it.
+// reading is for whom a page is read: a tenant, or one of its users.
 type reading struct{ tenant, user string }
 
 // share is what a tenant or a user has of the places.

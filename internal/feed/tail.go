@@ -76,7 +76,7 @@ func (f *Feeds) at() uint64 {
 	return f.position
 }
 
-// consume routes the records of one consumer until it is f.outage.
+// consume routes the records of one consumer until it is lost.
 func (f *Feeds) consume(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
