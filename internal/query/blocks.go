@@ -1,8 +1,8 @@
 package query
 
-// The server keeps the journal in blocks of some megabytes. One that nothing has used for a while it loads whole for a single record of it,
-// and goes through all that it has. A read by sequence holds the lock of the block meanwhile; a read by name holds the lock of the journal, and
-// nothing is stored. So the blocks of a chat are loaded by sequence, and then read by name.
+// The server keeps the journal in blocks of some megabytes. To read one record of a block that was not used for a while, it loads the
+// whole block and goes through all its records. Meanwhile a read by sequence holds the lock of the block, but a read by name holds the
+// lock of the journal, so nothing can be stored. Therefore the blocks of a chat are loaded by sequence first, and then read by name.
 
 import (
 	"context"
@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// loadStep is how many records apart the journal is read to load it: a block of the store has more of the usual size.
-	loadStep   = 2_000
-	loadAtOnce = 2 // reads of all chats together
-	loadAgain  = 8 // reads before each page
-	// loadedFor is how long the server keeps at least the names of a block that was loaded, after their last use. It keeps its records for
+	// loadStep is how many records apart the reads that load the journal are: a block has more records of the usual size.
+	loadStep        = 2_000
+	concurrentLoads = 2 // reads for all chats together
+	loadsPerPage    = 8 // reads before each page of a chat that is loaded
+	// loadedFor is how long the server keeps the names of a loaded block after their last use, at least. It keeps the records for
 	// ten seconds, if it has the memory.
 	loadedFor = time.Minute
-	// mostLoaded bounds the chats that are remembered as loaded.
-	mostLoaded = 10_000
-	// quickRead is how long a read takes for which nothing is loaded; longestSpace bounds the pause after another one.
-	quickRead    = 10 * time.Millisecond
-	longestSpace = 200 * time.Millisecond
+	// maxLoadedChats bounds the chats that are remembered as loaded.
+	maxLoadedChats = 10_000
+	// quickRead is how long a read takes at most if nothing has to be loaded; maxSpace bounds the pause after a longer one.
+	quickRead = 10 * time.Millisecond
+	maxSpace  = 200 * time.Millisecond
 )
 
-// reads bounds what histories ask of the server at the same time.
+// reads bounds the concurrent reads of histories.
 type reads struct {
 	loads  chan struct{} // holds one for each read by sequence
 	locked chan struct{} // holds one during a read under the lock of the journal
-	free   time.Time     // until when that lock is left to writers; the holder of locked owns it
+	free   time.Time     // the next read under that lock begins then, not earlier; the holder of locked owns the field
 }
 
 func newReads() *reads {
-	return &reads{loads: make(chan struct{}, loadAtOnce), locked: make(chan struct{}, 1)}
+	return &reads{loads: make(chan struct{}, concurrentLoads), locked: make(chan struct{}, 1)}
 }
 
-// spaced reads under the lock of the journal, one read after the other. After one for which the server had to load a block the lock is left
-// to writers for longer than that took: between two reads they get it for a single record.
+// spaced makes a read that holds the lock of the journal, after the one before has ended. After a read for which the server loaded a
+// block, it leaves the lock to writers for twice as long: without a pause they get it for a single record between two reads.
 func (r *reads) spaced(ctx context.Context, read func() error) error {
 	select {
 	case r.locked <- struct{}{}:
@@ -57,23 +57,23 @@ func (r *reads) spaced(ctx context.Context, read func() error) error {
 	begun := time.Now()
 	err := read()
 	if took := time.Since(begun); took > quickRead {
-		r.free = time.Now().Add(min(2*took, longestSpace))
+		r.free = time.Now().Add(min(2*took, maxSpace))
 	}
 	return err
 }
 
-// load has the server load the blocks of the journal that the records of a chat lie in, and again the blocks of the next page: it may have
-// dropped what nothing used for a moment. It fails with errNoBatch if the records lie too far apart.
+// load has the server load the blocks of the journal with the records of a chat. For a chat that is loaded it loads the blocks of the
+// next page again, since the server may have dropped them. It fails with errNoBatch if the records are too far apart.
 func (r *Reader) load(ctx context.Context, filter string, after, upTo uint64) error {
 	if r.loaded.Has(filter, time.Now()) {
-		return r.loadBetween(ctx, after+1, min(upTo, after+loadAgain*loadStep))
+		return r.loadBetween(ctx, after+1, min(upTo, after+loadsPerPage*loadStep))
 	}
 	subject := r.space.JournalSubject(filter)
 	last, err := r.find(ctx, jsapi.Get{Last: subject})
 	if err != nil {
 		return err
 	}
-	first, err := r.find(ctx, jsapi.Get{Seq: 1, Next: subject}) // only where the journal begins does the server know where a filter does
+	first, err := r.find(ctx, jsapi.Get{Seq: 1, Next: subject}) // the server knows the first record of a filter only from the beginning of the journal on
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *Reader) load(ctx context.Context, filter string, after, upTo uint64) er
 	return nil
 }
 
-// find returns where a record is. Any replica may answer. The reads are spaced, so no tenant has a budget for them.
+// find returns the sequence of a record. Any replica may answer. The reads are spaced, so they count for no tenant's budget.
 func (r *Reader) find(ctx context.Context, get jsapi.Get) (seq uint64, err error) {
 	err = r.reads.spaced(ctx, func() error {
 		seq, err = jsapi.Find(ctx, r.nc, r.space.TurnsStream(), get)
@@ -97,7 +97,7 @@ func (r *Reader) find(ctx context.Context, get jsapi.Get) (seq uint64, err error
 	return seq, err
 }
 
-// loadBetween reads records at some distance, by their sequences: that needs no lock of the journal.
+// loadBetween reads every loadStep-th record by its sequence, which needs no lock of the journal.
 func (r *Reader) loadBetween(ctx context.Context, first, end uint64) error {
 	var reads errgroup.Group
 	reads.SetLimit(cap(r.reads.loads))

@@ -29,7 +29,7 @@ func TestReadsUnderTheLockOfTheJournalLeaveItToWriters(t *testing.T) {
 		require.NoError(t, r.spaced(t.Context(), took(time.Second)))
 		require.Equal(t, 1180*time.Millisecond, at(), "the next one does, twice as long")
 		require.NoError(t, r.spaced(t.Context(), took(0)))
-		require.Equal(t, 1180*time.Millisecond+longestSpace, at(), "but no longer than this")
+		require.Equal(t, 1180*time.Millisecond+maxSpace, at(), "but no longer than this")
 
 		require.NoError(t, r.spaced(t.Context(), took(time.Second)))
 		ctx, cancel := context.WithCancelCause(t.Context())

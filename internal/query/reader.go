@@ -47,7 +47,7 @@ const (
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
 		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
-		near: nearRecords, reads: newReads(), loaded: recent.New[string](mostLoaded, loadedFor),
+		near: nearRecords, reads: newReads(), loaded: recent.New[string](maxLoadedChats, loadedFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }
