@@ -17,8 +17,8 @@ func Format(s trace.SpanContext) string {
 	return fmt.Sprintf("00-%s-%s-%s", s.TraceID(), s.SpanID(), s.TraceFlags())
 }
 
-// Parse reads the value of the header.
-func Parse(text string) (trace.SpanContext, bool) {
+// Parse reads the value of the header, of any version, into the span of another program. ok is false for any other text.
+func Parse(text string) (span trace.SpanContext, ok bool) {
 	const length = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
 	if len(text) != length || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return trace.SpanContext{}, false
@@ -46,7 +46,8 @@ func From(ctx context.Context) string {
 	return ""
 }
 
-// With returns a context for what a message or request with this value of the header leads to.
+// With returns a context for handling a message or request with this value of the header: spans that begin in it are children of that
+// span. An invalid value is ignored.
 func With(ctx context.Context, text string) context.Context {
 	if s, ok := Parse(text); ok {
 		return trace.ContextWithRemoteSpanContext(ctx, s)

@@ -30,3 +30,20 @@ func TestHeaderThatIsNotATraceIsIgnored(t *testing.T) {
 		require.Empty(t, traceparent.From(traceparent.With(t.Context(), text)), text)
 	}
 }
+
+func FuzzParsedHeaderIsFormattedTheSame(f *testing.F) {
+	for _, text := range []string{parent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		span, ok := traceparent.Parse(text)
+		require.Equal(t, ok, span.IsValid())
+		if !ok {
+			return
+		}
+		again, ok := traceparent.Parse(traceparent.Format(span))
+		require.True(t, ok)
+		require.Equal(t, span, again)
+		require.Equal(t, text[2:52], traceparent.Format(span)[2:52], "except for version and flags")
+	})
+}
