@@ -36,7 +36,7 @@ func checkReady(ctx context.Context, address string) error {
 		return cli.Usagef("--http %s is not HOST:PORT", address)
 	}
 	r.Close = true
-	// Not the default transport, which a proxy of the environment would get the request from.
+	// The default transport would send the request to a proxy of the environment.
 	response, err := (&http.Transport{}).RoundTrip(r)
 	if err != nil {
 		return fmt.Errorf("no gateway at %s: %w: --http has to be its private address", address, err)

@@ -44,7 +44,7 @@ type Exporter struct {
 	logger   *slog.Logger
 }
 
-// New starts the export of spans of a service, or returns nil if the environment does not ask for it.
+// New starts the export of the spans of a service, or returns nil if the environment does not ask for it.
 // Settings that cannot work are logged and export nothing: they are often set for all programs of
 // a machine, and a command is useful without traces.
 func New(ctx context.Context, service string, lookup cli.Lookup, logger *slog.Logger) *Exporter {
@@ -77,7 +77,7 @@ func New(ctx context.Context, service string, lookup cli.Lookup, logger *slog.Lo
 	}
 }
 
-// endpointOf returns the URL to export to, or "" for no export. Credentials belong into
+// endpointOf returns the URL to export to, or "" for no export. Credentials belong in
 // OTEL_EXPORTER_OTLP_HEADERS: credentials in a URL are not sent, and not printed.
 func endpointOf(lookup cli.Lookup) (string, error) {
 	value := func(names ...string) (name, value string) {
@@ -107,30 +107,30 @@ func endpointOf(lookup cli.Lookup) (string, error) {
 	return to.String(), nil
 }
 
-// Provider makes the spans; it is nil if nothing is exported.
-func (t *Exporter) Provider() oteltrace.TracerProvider {
-	if t == nil {
+// Provider returns what makes the spans, nil if nothing is exported.
+func (e *Exporter) Provider() oteltrace.TracerProvider {
+	if e == nil {
 		return nil
 	}
-	return t.provider
+	return e.provider
 }
 
-// URL returns where spans go, "" if nothing is exported.
-func (t *Exporter) URL() string {
-	if t == nil {
+// URL returns the address that spans are sent to, without credentials, "" if nothing is exported.
+func (e *Exporter) URL() string {
+	if e == nil {
 		return ""
 	}
-	return t.endpoint
+	return e.endpoint
 }
 
 // Close exports the last spans, for [FlushTimeout] at most, and ends the export.
-func (t *Exporter) Close() {
-	if t == nil {
+func (e *Exporter) Close() {
+	if e == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), FlushTimeout)
 	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
-		t.logger.Warn("the last spans were not exported", "err", err)
+	if err := e.provider.Shutdown(ctx); err != nil {
+		e.logger.Warn("the last spans were not exported", "err", err)
 	}
 }
