@@ -13,14 +13,15 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 )
 
 // messagesOfAChat is how many messages a user writes before another chat begins.
 const messagesOfAChat = 8
 
-// chatting is one chat: tabs with WebSockets, and a user with a client of AG-UI who writes, answers and stops.
-type chatting struct {
+// userChat is one chat: tabs with WebSockets, and a user with a client of AG-UI who writes, answers and stops.
+type userChat struct {
 	stage *stage
 	id    string
 	app   string
@@ -28,7 +29,7 @@ type chatting struct {
 	rng   *rand.Rand
 	tabs  []*tab
 
-	closing   atomic.Bool   // the chat is at rest: tabs stay what they are
+	closing   atomic.Bool   // nothing new happens in the chat: tabs keep their logs
 	through   atomic.Uint64 // sequence that every tab has got
 	displayed []json.RawMessage
 	runNumber int
@@ -39,20 +40,20 @@ type chatting struct {
 	answered []string // questions likewise
 }
 
-func (c *chatting) confirmed(message string) {
+func (c *userChat) confirmed(message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stored = append(c.stored, message)
 }
 
-func (c *chatting) confirmedAnswer(question string) {
+func (c *userChat) confirmedAnswer(question string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = append(c.answered, question)
 }
 
-// run has the chat until the user has written all messages, or nothing breaks any more.
-func (c *chatting) run(ctx context.Context) {
+// run keeps the chat until the user has written all messages, or all faults were injected.
+func (c *userChat) run(ctx context.Context) {
 	open, closeTabs := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	for _, s := range c.tabs {
@@ -61,19 +62,19 @@ func (c *chatting) run(ctx context.Context) {
 	defer reading.Wait()
 	defer closeTabs()
 	for n := range messagesOfAChat {
-		if c.stage.struck.Load() || !c.write(ctx, n) {
+		if c.stage.healed.Load() || !c.write(ctx, n) {
 			break
 		}
-		_ = wait(ctx, c.stage.think(c.rng))
+		_ = pause.For(ctx, c.stage.think(c.rng))
 	}
-	c.rest(ctx)
+	c.settle(ctx)
 }
 
 // kinds are what users ask for: more often what is cheap.
 var kinds = []string{"work", "work", "ask", "ask", "paint", "plan", "talk", "sleep", "gallery"}
 
 // write writes a message, and does what follows until the turn of it has ended.
-func (c *chatting) write(ctx context.Context, n int) bool {
+func (c *userChat) write(ctx context.Context, n int) bool {
 	id := fmt.Sprintf("%s-m%d", c.id, n)
 	text := kinds[c.rng.IntN(len(kinds))] + " " + id
 	within, cancel := context.WithTimeout(ctx, *patience)
@@ -107,7 +108,7 @@ func (c *chatting) write(ctx context.Context, n int) bool {
 		if end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
 			open = end.Outcome.Interrupts
 		}
-		_ = wait(within, time.Duration(c.rng.IntN(300))*time.Millisecond)
+		_ = pause.For(within, time.Duration(c.rng.IntN(300))*time.Millisecond)
 	}
 	if !ended() && ctx.Err() == nil {
 		c.stage.verdict.Brokenf("G6", "chat %s: what follows from message %q has not ended", c.id, text)
@@ -118,7 +119,7 @@ func (c *chatting) write(ctx context.Context, n int) bool {
 }
 
 // answer answers the open questions by one of the doors. It returns what the client of AG-UI does next.
-func (c *chatting) answer(ctx context.Context, open []agui.Interrupt) (door string, in *inputOf) {
+func (c *userChat) answer(ctx context.Context, open []agui.Interrupt) (door string, in *inputOf) {
 	value := map[string]bool{"approved": c.rng.IntN(2) == 0}
 	in = c.input()
 	switch c.rng.IntN(4) {
@@ -148,9 +149,9 @@ func (c *chatting) answer(ctx context.Context, open []agui.Interrupt) (door stri
 }
 
 // stop stops the turn of a message by one of the doors, until it has ended.
-func (c *chatting) stop(ctx context.Context, rng *rand.Rand, id, text string) {
+func (c *userChat) stop(ctx context.Context, rng *rand.Rand, id, text string) {
 	for ctx.Err() == nil && !c.stage.journal.Ended(c.id, reaction(id, text)) {
-		_ = wait(ctx, time.Second+time.Duration(rng.IntN(1500))*time.Millisecond)
+		_ = pause.For(ctx, time.Second+time.Duration(rng.IntN(1500))*time.Millisecond)
 		if c.stage.journal.Stored(c.id, id) == 0 {
 			continue
 		}
@@ -165,8 +166,8 @@ func (c *chatting) stop(ctx context.Context, rng *rand.Rand, id, text string) {
 	}
 }
 
-// rest waits until every tab has what the chat has, and looks at the chat once more on each gateway.
-func (c *chatting) rest(ctx context.Context) {
+// settle waits until every tab has all events of the chat, and reads the chat once more from each gateway.
+func (c *userChat) settle(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
 	c.closing.Store(true)
@@ -178,7 +179,7 @@ func (c *chatting) rest(ctx context.Context) {
 				log.Through = last
 				break
 			}
-			_ = wait(within, 200*time.Millisecond)
+			_ = pause.For(within, 200*time.Millisecond)
 		}
 	}
 	for quiet := 0; quiet < 2 && within.Err() == nil; {
@@ -188,7 +189,7 @@ func (c *chatting) rest(ctx context.Context) {
 				quiet = 0
 			}
 		}
-		_ = wait(within, 300*time.Millisecond)
+		_ = pause.For(within, 300*time.Millisecond)
 	}
 	switch {
 	case within.Err() == nil:
@@ -199,7 +200,7 @@ func (c *chatting) rest(ctx context.Context) {
 }
 
 // at returns the last sequences of the tabs.
-func (c *chatting) at() []uint64 {
+func (c *userChat) at() []uint64 {
 	at := make([]uint64, 0, len(c.tabs))
 	for _, s := range c.tabs {
 		at = append(at, s.last.Load())
@@ -208,7 +209,7 @@ func (c *chatting) at() []uint64 {
 }
 
 // last returns the sequence of the last record of the chat that people see.
-func (c *chatting) last() (last uint64) {
+func (c *userChat) last() (last uint64) {
 	for _, r := range c.stage.journal.Records(c.id) {
 		if r.Visible {
 			last = max(last, r.Sequence)
@@ -217,8 +218,8 @@ func (c *chatting) last() (last uint64) {
 	return last
 }
 
-// judge compares what the clients got with the journal.
-func (c *chatting) judge(j *gatewaychaos.Journal, v *gatewaychaos.Verdict) {
+// check compares what the clients got with the journal.
+func (c *userChat) check(j *gatewaychaos.Journal, v *gatewaychaos.Verdict) {
 	for _, s := range c.tabs {
 		for _, l := range s.logs {
 			l.Check(j, v)

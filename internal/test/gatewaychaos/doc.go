@@ -1,4 +1,4 @@
-// Package gatewaychaos checks that no client of a gateway misses or doubles an event, whatever breaks. `make gateway-chaos` lets
+// Package gatewaychaos checks that no client of a gateway misses an event or gets one twice, whatever breaks. `make gateway-chaos` lets
 // hundreds of WebSockets and runs of AG-UI share chats for five minutes, through gateways and workers that are separate processes: they are
 // killed, paused and drained, connections are cut and stalled, the NATS server is killed and restarted. Clients connect again
 // to any gateway with their cursor, as docs/gateway.md requires. Each one keeps a log of what it got.
@@ -14,8 +14,8 @@
 //	memory.go      [Memory]: the memory of a process, and whether it grows
 //
 // The test itself has the tag chaos. stage_test.go starts the processes (program_test.go); tools_test.go and orchestrator_test.go are
-// the tools and the agents; chat_test.go is what a user does in a chat, by way of socket_test.go and person_test.go; faults_test.go
-// breaks things. `make mutants-chaos` plants faults in the gateways, which the test has to find.
+// the tools and the agents; chat_test.go is what a user does in a chat, with WebSockets (socket_test.go) and with AG-UI's client
+// (agui_client_test.go); faults_test.go injects the faults. `make mutants-chaos` plants faults in the gateways, which the test has to find.
 //
 // # Invariants
 //

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/harness"
 )
 
@@ -18,11 +19,11 @@ type fault struct {
 	do   func(ctx context.Context, s *stage, rng *rand.Rand) string // returns what it did
 }
 
-// faults are what is broken. The first gateway is never ended: its memory is what is watched.
+// faults are what is broken. The first gateway is never ended: its memory is what is idleReader.
 func faults() []fault {
 	return []fault{
 		{"kill a gateway", func(ctx context.Context, s *stage, rng *rand.Rand) string {
-			return s.restart(ctx, s.mortal(rng), syscall.SIGKILL, rng)
+			return s.restart(ctx, s.restartable(rng), syscall.SIGKILL, rng)
 		}},
 		{"kill a worker", func(ctx context.Context, s *stage, rng *rand.Rand) string {
 			return s.restart(ctx, s.anyWorker(rng).program, syscall.SIGKILL, rng)
@@ -32,18 +33,18 @@ func faults() []fault {
 		{"kill NATS", func(ctx context.Context, s *stage, rng *rand.Rand) string {
 			n := s.cluster.Nodes()[0]
 			n.Kill()
-			_ = wait(ctx, time.Duration(rng.IntN(1000))*time.Millisecond)
+			_ = pause.For(ctx, time.Duration(rng.IntN(1000))*time.Millisecond)
 			n.Start()
 			return "NATS"
 		}},
 		{"pause a gateway", func(ctx context.Context, s *stage, rng *rand.Rand) string {
-			return pause(ctx, s.anyGateway(rng).program, rng)
+			return suspend(ctx, s.anyGateway(rng).program, rng)
 		}},
 		{"drain a gateway", func(ctx context.Context, s *stage, rng *rand.Rand) string {
-			return s.restart(ctx, s.mortal(rng), syscall.SIGTERM, rng)
+			return s.restart(ctx, s.restartable(rng), syscall.SIGTERM, rng)
 		}},
 		{"pause a worker past its leases", func(ctx context.Context, s *stage, rng *rand.Rand) string {
-			return pause(ctx, s.anyWorker(rng).program, rng)
+			return suspend(ctx, s.anyWorker(rng).program, rng)
 		}},
 		{"break a gateway's connection to NATS", func(_ context.Context, s *stage, rng *rand.Rand) string {
 			g := s.anyGateway(rng)
@@ -53,7 +54,7 @@ func faults() []fault {
 		{"break a connection to NATS in the middle of a message", func(ctx context.Context, s *stage, rng *rand.Rand) string {
 			g := s.anyGateway(rng)
 			g.nats.CutAfter(harness.Down, rng.Int64N(20_000))
-			_ = wait(ctx, time.Second)
+			_ = pause.For(ctx, time.Second)
 			g.nats.Heal()
 			return g.program.name
 		}},
@@ -66,8 +67,8 @@ func faults() []fault {
 	}
 }
 
-// mortal returns a gateway that may be ended.
-func (s *stage) mortal(rng *rand.Rand) *program {
+// restartable returns a gateway other than the first one, whose memory is watched.
+func (s *stage) restartable(rng *rand.Rand) *program {
 	return s.gateways[1+rng.IntN(len(s.gateways)-1)].program
 }
 
@@ -76,17 +77,18 @@ func (s *stage) anyWorker(rng *rand.Rand) *workerProcess { return s.workers[rng.
 // restart ends a program with a signal, and starts it again.
 func (s *stage) restart(ctx context.Context, p *program, signal syscall.Signal, rng *rand.Rand) string {
 	p.end(signal)
-	_ = wait(ctx, time.Duration(rng.IntN(1500))*time.Millisecond)
+	_ = pause.For(ctx, time.Duration(rng.IntN(1500))*time.Millisecond)
 	if err := p.start(); err != nil {
 		s.verdict.Brokenf("G6", "%s", err)
 	}
 	return p.name
 }
 
-func pause(ctx context.Context, p *program, rng *rand.Rand) string {
+// suspend stops a program with SIGSTOP for some seconds.
+func suspend(ctx context.Context, p *program, rng *rand.Rand) string {
 	d := 3*time.Second + time.Duration(rng.IntN(3000))*time.Millisecond
 	p.signal(syscall.SIGSTOP)
-	_ = wait(ctx, d)
+	_ = pause.For(ctx, d)
 	p.signal(syscall.SIGCONT)
 	return fmt.Sprintf("%s for %s", p.name, d)
 }
@@ -100,23 +102,23 @@ func cutClients(ctx context.Context, s *stage, rng *rand.Rand) string {
 		g.proxy.Cut()
 	default: // in the middle of a frame
 		g.proxy.CutAfter(harness.Down, rng.Int64N(5_000))
-		_ = wait(ctx, 500*time.Millisecond)
+		_ = pause.For(ctx, 500*time.Millisecond)
 		g.proxy.Heal()
 	}
 	return g.program.name
 }
 
-// stallGateway lets nothing of NATS reach a gateway, which then lacks what the others have.
+// stallGateway lets nothing of NATS reach a gateway for some seconds, so that it lags behind the others.
 func stallGateway(ctx context.Context, s *stage, rng *rand.Rand) string {
 	g := s.anyGateway(rng)
 	g.nats.Stall(harness.Down)
-	_ = wait(ctx, 2*time.Second+time.Duration(rng.IntN(2000))*time.Millisecond)
+	_ = pause.For(ctx, 2*time.Second+time.Duration(rng.IntN(2000))*time.Millisecond)
 	g.nats.Heal()
 	return g.program.name
 }
 
-// strike breaks things at random until a time, each kind once at least. It returns when everything works again.
-func (s *stage) strike(ctx context.Context, until time.Time, gap time.Duration) {
+// injectFaults injects faults in random order until a time, each kind once at least. It returns when everything works again.
+func (s *stage) injectFaults(ctx context.Context, until time.Time, gap time.Duration) {
 	rng := rand.New(rand.NewPCG(*seed, 1<<32))
 	all := faults()
 	for n := 0; ctx.Err() == nil && (n < len(all) || time.Now().Before(until)); n++ {
@@ -128,7 +130,7 @@ func (s *stage) strike(ctx context.Context, until time.Time, gap time.Duration) 
 		begun := time.Now()
 		what := f.do(ctx, s, rng)
 		s.Logf("%s %s: %s", begun.Format("15:04:05.000"), f.name, what)
-		_ = wait(ctx, gap/2+time.Duration(rng.Int64N(int64(gap))))
+		_ = pause.For(ctx, gap/2+time.Duration(rng.Int64N(int64(gap))))
 	}
 	for _, g := range s.gateways {
 		g.proxy.Heal()

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	duration      = flag.Duration("gateway.duration", 20*time.Second, "how long users write and things break")
+	duration      = flag.Duration("gateway.duration", 20*time.Second, "how long users write and faults are injected")
 	sockets       = flag.Int("gateway.sockets", 60, "WebSockets that are open at the same time")
 	streams       = flag.Int("gateway.runs", 12, "users, each with a client of AG-UI and a chat")
 	gateways      = flag.Int("gateway.gateways", 3, "gateways, 2 or more")
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	oneturntest.VerifyNoLeaks(m)
 }
 
-// memoryAfter is how long a run has to be for its memory to be judged: a process needs a while until it has all it uses.
-const memoryAfter = 2 * time.Minute
+// minMemoryRun is how long a run has to be for its memory to be checked: a process needs a while to reach the memory that it uses.
+const minMemoryRun = 2 * time.Minute
 
 func TestGatewayChaos(t *testing.T) {
 	t.Parallel()
@@ -58,8 +58,8 @@ func TestGatewayChaos(t *testing.T) {
 	var background, users sync.WaitGroup
 	background.Go(func() { s.sample(sampling) })
 	background.Go(func() {
-		s.strike(ctx, begun.Add(*duration), faultGap)
-		s.struck.Store(true)
+		s.injectFaults(ctx, begun.Add(*duration), faultGap)
+		s.healed.Store(true)
 	})
 	for n := range *streams {
 		tabs := *sockets / *streams
@@ -73,15 +73,15 @@ func TestGatewayChaos(t *testing.T) {
 	background.Wait()
 	stopFollowing()
 	o.wg.Wait()
-	s.judge(o, begun)
+	s.check(o, begun)
 }
 
-// judge compares what every client got with the journal, and reports.
-func (s *stage) judge(o *orchestrator, begun time.Time) {
+// check compares what every client got with the journal, and reports.
+func (s *stage) check(o *orchestrator, begun time.Time) {
 	s.Helper()
 	journal := o.readJournal(s.Context(), s.T)
 	for _, c := range s.chats {
-		c.judge(journal, &s.verdict)
+		c.check(journal, &s.verdict)
 	}
 	for _, g := range s.gateways {
 		if g.program.ended() {
@@ -91,7 +91,7 @@ func (s *stage) judge(o *orchestrator, begun time.Time) {
 	warm := begun.Add(*duration / 5)
 	first, second := s.gateways[0].memory.Halves(warm)
 	s.Logf("memory of %s: %d MiB in the first half, %d MiB in the second", s.gateways[0].program.name, first>>20, second>>20)
-	if *duration >= memoryAfter {
+	if *duration >= minMemoryRun {
 		s.gateways[0].memory.Check(s.gateways[0].program.name, warm, &s.verdict)
 	}
 	s.Log(s.report())

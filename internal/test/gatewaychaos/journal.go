@@ -77,7 +77,7 @@ func (r *Record) Message() (m Message, ok bool) {
 	return Message{App: e.App, Chat: e.Chat, User: e.User, ID: e.MessageID, Text: contentOf(e.Content)}, r.Kind == events.KindUserMessage
 }
 
-// Add adds the event of a public record, and returns the record. Records come in the order of their sequences.
+// Add adds the event of a public record, and returns the record. Records have to be added in the order of their sequences.
 func (j *Journal) Add(sequence uint64, stored []byte) (*Record, error) {
 	var envelope struct {
 		Type string `json:"type"`
@@ -156,7 +156,7 @@ func (j *Journal) Ended(chat, id string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := j.chats[chat]
-	return c != nil && (c.ended[id] || c.shown["text "+id])
+	return c != nil && (c.ended[id] || c.shown[itemText+" "+id])
 }
 
 // Open returns the ids of the questions of a chat that are open.

@@ -21,21 +21,22 @@ type sample struct {
 	bytes uint64
 }
 
-// The second half of a run may take a quarter more memory than the first one, and some for a garbage collection that is due: what
-// grows with time, with chats or with connections that were lost takes more.
+// Bounds of the growth from the first half of a run to the second: a quarter, and some memory for a garbage collection that is due.
+// Anything that grows with time, with chats or with lost connections exceeds them.
 const (
-	mayGrow     = 1.25
-	mayGrowByte = 16 << 20
+	maxGrowth      = 1.25
+	maxGrowthBytes = 16 << 20
 )
 
-// Add adds a sample.
+// Add adds a sample of the resident memory, in bytes.
 func (m *Memory) Add(at time.Time, bytes uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.samples = append(m.samples, sample{at, bytes})
 }
 
-// Halves returns the medians of the first half after a warm-up and of the second half; zeros if there are too few samples.
+// Halves returns the median memory, in bytes, of the first and of the second half after the warm-up ended at warm; zeros if there are
+// fewer than four samples.
 func (m *Memory) Halves(warm time.Time) (first, second uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,14 +53,14 @@ func (m *Memory) Halves(warm time.Time) (first, second uint64) {
 	return median(all[:len(all)/2]), median(all[len(all)/2:])
 }
 
-// Check notes a violation if the memory has grown.
+// Check notes a violation of G3 if the memory has grown since warm, or if there are too few samples to tell.
 func (m *Memory) Check(name string, warm time.Time, v *Verdict) {
 	first, second := m.Halves(warm)
 	if first == 0 {
 		v.Brokenf("G3", "%s: too few samples of its memory", name)
 		return
 	}
-	if float64(second) > mayGrow*float64(first)+mayGrowByte {
+	if float64(second) > maxGrowth*float64(first)+maxGrowthBytes {
 		v.Brokenf("G3", "%s: its memory has grown from %d to %d MiB", name, first>>20, second>>20)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -41,7 +42,7 @@ func startOrchestrator(ctx context.Context, t *testing.T, nc *nats.Conn, space s
 	o.wg.Go(func() {
 		for ctx.Err() == nil {
 			if err := o.follow(ctx, nc); err != nil {
-				_ = wait(ctx, 50*time.Millisecond)
+				_ = pause.For(ctx, 50*time.Millisecond)
 			}
 		}
 	})
@@ -105,7 +106,7 @@ func (o *orchestrator) react(ctx context.Context, r *gatewaychaos.Record) {
 			if err == nil {
 				return
 			}
-			_ = wait(ctx, 100*time.Millisecond)
+			_ = pause.For(ctx, 100*time.Millisecond)
 		}
 	})
 }

@@ -20,8 +20,8 @@ type Frame struct {
 	Sum      uint64
 }
 
-// most is how many differences of one log are reported.
-const most = 5
+// maxDifferences bounds the reported differences of one log.
+const maxDifferences = 5
 
 // Check compares the log with the journal.
 func (l *SocketLog) Check(j *Journal, v *Verdict) {
@@ -69,8 +69,8 @@ func (d *differences) addf(format string, args ...any) {
 
 // String returns the first ones.
 func (d *differences) String() string {
-	if len(d.texts) > most {
-		return fmt.Sprintf("%q and %d more", d.texts[:most], len(d.texts)-most)
+	if len(d.texts) > maxDifferences {
+		return fmt.Sprintf("%q and %d more", d.texts[:maxDifferences], len(d.texts)-maxDifferences)
 	}
 	return fmt.Sprintf("%q", d.texts)
 }

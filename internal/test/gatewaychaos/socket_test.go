@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 )
 
@@ -40,7 +41,7 @@ func (s *sums) sum(frame []byte) (uint64, error) {
 
 // tab is a page with a WebSocket, which connects again to any gateway, with the last sequence that it saw.
 type tab struct {
-	c    *chatting
+	c    *userChat
 	name string
 	slow bool
 	rng  *rand.Rand
@@ -68,7 +69,7 @@ func (s *tab) run(ctx context.Context) {
 				s.begin(s.last.Load())
 			}
 		}
-		_ = wait(ctx, time.Duration(s.rng.IntN(400))*time.Millisecond)
+		_ = pause.For(ctx, time.Duration(s.rng.IntN(400))*time.Millisecond)
 	}
 	s.log.Through = s.c.through.Load()
 }
@@ -120,7 +121,7 @@ func (s *tab) ping(ctx context.Context, conn *websocket.Conn) {
 	if s.slow {
 		limit = time.Minute
 	}
-	for wait(ctx, limit) == nil {
+	for pause.For(ctx, limit) == nil {
 		within, cancel := context.WithTimeout(ctx, limit)
 		err := conn.Ping(within)
 		cancel()
@@ -152,7 +153,7 @@ func (s *tab) read(ctx context.Context, conn *websocket.Conn, after uint64) erro
 	replayed, boundary := 0, false
 	for {
 		if s.slow {
-			_ = wait(ctx, time.Duration(s.rng.IntN(60))*time.Millisecond)
+			_ = pause.For(ctx, time.Duration(s.rng.IntN(60))*time.Millisecond)
 		}
 		_, data, err := conn.Read(ctx)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/subjects"
@@ -56,12 +57,12 @@ type stage struct {
 	sums     sums
 	verdict  gatewaychaos.Verdict
 	frames   atomic.Int64
-	struck   atomic.Bool   // nothing breaks any more
+	healed   atomic.Bool   // all faults were injected and healed
 	thinking time.Duration // of a user between two messages, at most
 
 	mu     sync.Mutex
 	counts map[string]int
-	chats  []*chatting
+	chats  []*userChat
 }
 
 func newStage(t *testing.T, users int) *stage {
@@ -96,7 +97,7 @@ func newStage(t *testing.T, users int) *stage {
 // serves waits until a gateway has read the workflows of the workers.
 func (s *stage) serves(g *gatewayProcess) {
 	s.Helper()
-	c := &chatting{stage: s, id: "none", token: s.tokens[0]}
+	c := &userChat{stage: s, id: "none", token: s.tokens[0]}
 	require.Eventually(s.T, func() bool {
 		response, err := c.post(s.Context(), g, "/agui/"+workflow+"/stop/none", []byte(`{}`))
 		if err != nil {
@@ -153,11 +154,11 @@ func (s *stage) report() string {
 	return b.String()
 }
 
-// user has one chat after the other as long as things break. Each has so many tabs.
+// user has one chat after the other until all faults were injected. Each chat has so many tabs.
 func (s *stage) user(ctx context.Context, n, tabs int) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(n)))
-	for round := 0; !s.struck.Load() && ctx.Err() == nil; round++ {
-		c := &chatting{stage: s, id: fmt.Sprintf("chat-%d-%d", n, round), app: tenantOf(n), token: s.tokens[n], rng: rng}
+	for round := 0; !s.healed.Load() && ctx.Err() == nil; round++ {
+		c := &userChat{stage: s, id: fmt.Sprintf("chat-%d-%d", n, round), app: tenantOf(n), token: s.tokens[n], rng: rng}
 		for i := range tabs {
 			c.tabs = append(c.tabs, &tab{c: c, name: fmt.Sprintf("tab %d of %s", i, c.id), slow: (n+i)%20 == 0, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))})
 		}
@@ -170,9 +171,9 @@ func (s *stage) user(ctx context.Context, n, tabs int) {
 
 // sample samples the memory of the gateways until ctx ends.
 func (s *stage) sample(ctx context.Context) {
-	for wait(ctx, time.Second) == nil {
+	for pause.For(ctx, time.Second) == nil {
 		for _, g := range s.gateways {
-			if rss, err := gatewaychaos.Resident(g.program.pid()); err == nil && rss > 0 { // else it is dead now
+			if rss, err := gatewaychaos.Resident(g.program.pid()); err == nil && rss > 0 { // else it was killed and is not started yet
 				g.memory.Add(time.Now(), rss)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/test/gatewaychaos"
 )
 
@@ -107,7 +108,7 @@ func serveTools(t *testing.T, nc *nats.Conn) {
 func work(ctx context.Context, c *toolCall, in input) (any, error) {
 	for percent := range 3 {
 		c.progress(30 * percent)
-		if err := wait(ctx, time.Duration(in.Millis)*time.Millisecond/3); err != nil {
+		if err := pause.For(ctx, time.Duration(in.Millis)*time.Millisecond/3); err != nil {
 			return nil, err
 		}
 	}
@@ -189,18 +190,6 @@ func (c *toolCall) toHost(ctx context.Context, kind string, body, reply any) err
 		return fmt.Errorf("%s: %w", kind, err)
 	}
 	return nil
-}
-
-// wait waits for a time, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // turnOf returns the turn that follows from a message, by its text: the kind of what the user wants.

@@ -35,7 +35,7 @@ type inputOf struct {
 }
 
 // input returns an input with what the client displays.
-func (c *chatting) input(own ...json.RawMessage) *inputOf {
+func (c *userChat) input(own ...json.RawMessage) *inputOf {
 	c.runNumber++
 	return &inputOf{
 		Thread: c.id, Run: fmt.Sprint(c.id, "-r", c.runNumber), Version: "1.0", Messages: append(append([]json.RawMessage{}, c.displayed...), own...),
@@ -49,7 +49,7 @@ func userMessage(id, text string) json.RawMessage {
 }
 
 // stream posts an input to a door of a gateway, and reads the stream to its end.
-func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, in *inputOf) (gatewaychaos.End, *gatewaychaos.RunLog) {
+func (c *userChat) stream(ctx context.Context, g *gatewayProcess, door string, in *inputOf) (gatewaychaos.End, *gatewaychaos.RunLog) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := json.Marshal(in)
@@ -82,7 +82,7 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 	}
 	c.runs = append(c.runs, log)
 	reader := &gatewaychaos.RunReader{Log: log, Input: decoded}
-	end, err := reader.Read(&watched{response.Body, idle})
+	end, err := reader.Read(&idleReader{response.Body, idle})
 	switch {
 	case err != nil:
 		c.stage.count("run: cut")
@@ -100,20 +100,20 @@ func (c *chatting) stream(ctx context.Context, g *gatewayProcess, door string, i
 	return end, log
 }
 
-// watched is a body whose reader is alive as long as something comes.
-type watched struct {
+// idleReader resets a timer with each read.
+type idleReader struct {
 	io.Reader
 
 	idle *time.Timer
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *idleReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	w.idle.Reset(silence)
 	return n, err
 }
 
-func (c *chatting) post(ctx context.Context, g *gatewayProcess, path string, body []byte) (*http.Response, error) {
+func (c *userChat) post(ctx context.Context, g *gatewayProcess, path string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+g.proxy.Addr()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("post: %w", err)
@@ -124,7 +124,7 @@ func (c *chatting) post(ctx context.Context, g *gatewayProcess, path string, bod
 }
 
 // refused checks why a request was refused.
-func (c *chatting) refused(what string, response *http.Response) (code string) {
+func (c *userChat) refused(what string, response *http.Response) (code string) {
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		return ""
@@ -144,7 +144,7 @@ func (c *chatting) refused(what string, response *http.Response) (code string) {
 }
 
 // request sends a request that is answered with one object, and returns its code; "" if there is no reply.
-func (c *chatting) request(ctx context.Context, rng *rand.Rand, what, path string, body any) string {
+func (c *userChat) request(ctx context.Context, rng *rand.Rand, what, path string, body any) string {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return ""
