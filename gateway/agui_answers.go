@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -87,7 +88,7 @@ func (r *run) publishMessages(ctx context.Context) {
 			continue // another request has sent it
 		}
 		r.publishing = m.ID
-		if err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&m)); err != nil {
+		if err := r.g.publishMessage(ctx, r.c.id, r.c.target, r.userMessage(&m)); err != nil && !errors.Is(err, errReplayed) {
 			r.plan.messages, r.publishing = nil, ""
 			r.pending++
 			go func() { r.results <- deliveryResult{err: err} }() // as any other failure of what the run publishes
@@ -132,9 +133,13 @@ func jsonValue(data []byte) any {
 	return v
 }
 
-// noteStored notes which messages and answers of the run the journal has.
-func (r *run) noteStored(ctx context.Context, e *feed.Event) {
+// noteStored notes which messages and answers of the run the journal has. Another request may have sent another message under the
+// same id.
+func (r *run) noteStored(ctx context.Context, e *feed.Event) error {
 	for id := range r.unstored {
+		if sum := r.sums[id]; sum != "" && sum != e.Fingerprint && r.chat.Stored(id) == e.Sequence && e.Sequence > 0 {
+			return conflicting()
+		}
 		if r.chat.Stored(id) > 0 {
 			delete(r.unstored, id)
 			if id == r.publishing {
@@ -151,6 +156,7 @@ func (r *run) noteStored(ctx context.Context, e *feed.Event) {
 			delete(r.decided, id)
 		}
 	}
+	return nil
 }
 
 func (r *run) isOpen(toolCallID string) bool {

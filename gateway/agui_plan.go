@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -45,6 +46,9 @@ func (r *run) makePlan(ctx context.Context) error {
 		return nil
 	}
 	r.findMessages(open)
+	if err := r.checkNewest(ctx); err != nil {
+		return err
+	}
 	if len(r.plan.messages) > maxMessages {
 		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
 	}
@@ -53,11 +57,32 @@ func (r *run) makePlan(ctx context.Context) error {
 		p.retry = time.Second
 		return p
 	}
-	for _, m := range r.plan.messages {
-		r.unstored[m.ID] = true
-		r.view.Known[m.ID] = true
+	for i := range r.plan.messages {
+		m := &r.plan.messages[i]
+		sum, err := fingerprintOf(r.userMessage(m))
+		if err != nil {
+			return refusalOfBody(err)
+		}
+		r.sums[m.ID], r.unstored[m.ID], r.view.Known[m.ID] = sum, true, true
 	}
 	return nil
+}
+
+// checkNewest refuses an input whose last message is of the user and has the id of another one. Older messages are a history, which the
+// journal knows better. A client may have the message as it was sent, or as it is displayed.
+func (r *run) checkNewest(ctx context.Context) error {
+	if len(r.in.Messages) == 0 {
+		return nil
+	}
+	m := &r.in.Messages[len(r.in.Messages)-1]
+	if m.Role != agui.RoleUser || r.chat.Stored(m.ID) == 0 || r.chat.Displays(m) {
+		return nil
+	}
+	err := r.g.checkStored(ctx, r.userMessage(m))
+	if errors.Is(err, errNotStored) { // or it has a run id
+		return nil
+	}
+	return err
 }
 
 // busy reports whether a turn runs, or a message of the user waits for its turn.

@@ -42,6 +42,7 @@ type run struct {
 	plan       plan
 	results    chan deliveryResult // results of the answers of this run
 	pending    int                 // answers without a result
+	sums       map[string]string   // fingerprints of the messages of the plan, by id
 	publishing string              // the message that the journal does not have yet: the messages of the plan come after it
 	unstored   map[string]bool     // messages of this run that are not in the journal yet
 	decided    map[string]bool     // questions that this run has answered, until the journal shows it
@@ -61,7 +62,7 @@ type aguiItem struct {
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
 		g: g, c: c, in: in, connect: connect, open: &openRun{connect: connect, stop: make(chan struct{}, 1)}, results: make(chan deliveryResult),
-		view: viewOf(in, c.target.User), unstored: map[string]bool{}, decided: map[string]bool{}, begun: time.Now(),
+		view: viewOf(in, c.target.User), unstored: map[string]bool{}, sums: map[string]string{}, decided: map[string]bool{}, begun: time.Now(),
 	}
 	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.open)
 	return r
@@ -275,7 +276,9 @@ func (r *run) handleItem(ctx context.Context, item aguiItem) error {
 		return nil
 	}
 	changes := r.apply(e)
-	r.noteStored(ctx, e)
+	if err := r.noteStored(ctx, e); err != nil {
+		return err
+	}
 	out := r.view.Render(r.chat, changes)
 	if len(out) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/subjects"
@@ -33,8 +34,9 @@ const (
 	firstReread = 50 * time.Millisecond  // without a live copy; doubled each time
 )
 
-// send publishes a message, also if its client leaves meanwhile, and waits a little until the journal has it.
-func (s *sender) send(ctx context.Context, m *oneturn.UserMessage) (stored bool, err error) {
+// send publishes a message, also if its client leaves meanwhile, and waits a little until the journal has it. It returns the code of
+// the outcome.
+func (s *sender) send(ctx context.Context, m *oneturn.UserMessage) (events.AnswerCode, error) {
 	ctx = context.WithoutCancel(ctx)
 	key := subjects.MessageKey(m.App, m.Chat, m.Run, m.Message)
 	changed := make(chan struct{}, 1)
@@ -48,12 +50,17 @@ func (s *sender) send(ctx context.Context, m *oneturn.UserMessage) (stored bool,
 		defer func() { _ = live.Unsubscribe() }() // fails only on a closed connection
 		err = s.publish(ctx, m)
 	}
-	if err != nil {
-		return false, err
+	switch {
+	case errors.Is(err, errReplayed):
+		return events.AnswerReplayed, nil
+	case err != nil:
+		return "", err
 	}
-	stored = s.awaitStored(ctx, key, changed)
-	s.late = !stored
-	return stored, nil
+	s.late = !s.awaitStored(ctx, key, changed)
+	if s.late {
+		return api.CodePublished, nil
+	}
+	return events.AnswerAccepted, s.g.checkStored(ctx, m) // another one may have come first
 }
 
 // publish publishes a message, unless the gateway is closed.
@@ -62,7 +69,7 @@ func (s *sender) publish(ctx context.Context, m *oneturn.UserMessage) (err error
 		return s.failed
 	}
 	defer func() {
-		if err == nil {
+		if err == nil || errors.Is(err, errReplayed) {
 			return
 		}
 		if p := s.g.refusalOf(err); p.status >= http.StatusInternalServerError || p.status == http.StatusTooManyRequests {
@@ -120,10 +127,19 @@ func (s *sender) isStored(ctx context.Context, key subjects.Key) bool {
 	return err == nil
 }
 
-// publishMessage publishes what a user has written into a chat. A message is stored once, under its id, however often it
-// is published.
+// errReplayed means that the journal has a message already.
+var errReplayed = errors.New("the message is stored already")
+
+// publishMessage publishes what a user has written into a chat, unless the journal has it: then the error is errReplayed, or a refusal
+// if its id has another content.
 func (g *Gateway) publishMessage(ctx context.Context, id *auth.Identity, t auth.Target, m *oneturn.UserMessage) error {
 	if _, err := g.mayUseChat(ctx, id, t); err != nil {
+		return err
+	}
+	switch err := g.checkStored(ctx, m); {
+	case err == nil:
+		return errReplayed
+	case !errors.Is(err, errNotStored):
 		return err
 	}
 	client, err := oneturn.NewClient(g.o.NATS, oneturn.ClientOptions{Prefix: g.o.Prefix, Pool: g.o.Pool})
@@ -135,4 +151,49 @@ func (g *Gateway) publishMessage(ctx context.Context, id *auth.Identity, t auth.
 		return refusalOfBody(err)
 	}
 	return err
+}
+
+// errNotStored means that the journal does not have a message, or cannot be read now: what is published decides.
+var errNotStored = errors.New("the message is not stored")
+
+// codeConflict is the code of a message whose id has another content in the journal. Workers refuse it too.
+const codeConflict = "conflict"
+
+func conflicting() *refusedError {
+	return refuse(http.StatusConflict, codeConflict, "the id of the message was used before with another content, which the chat keeps: send the message with a new id")
+}
+
+// checkStored compares a message with the one that the journal has under its id, which never changes.
+func (g *Gateway) checkStored(ctx context.Context, m *oneturn.UserMessage) error {
+	sum, err := fingerprintOf(m)
+	if err != nil {
+		return refusalOfBody(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, verdictWait)
+	defer cancel()
+	key := subjects.MessageKey(m.App, m.Chat, m.Run, m.Message)
+	switch text, err := g.journal(ctx).store.Last(ctx, key.Public(events.RecordText)); {
+	case err != nil || text.Err != nil:
+		return errNotStored
+	case text.Meta.Fingerprint != sum:
+		return conflicting()
+	}
+	return nil
+}
+
+// fingerprintOf is the fingerprint that workers store with a message.
+func fingerprintOf(m *oneturn.UserMessage) (string, error) {
+	content, err := encode(m.Content)
+	if err != nil {
+		return "", err
+	}
+	e := &events.AgentMessage{
+		TurnID: events.TurnID{App: m.App, Chat: m.Chat, Run: m.Run, Turn: m.Message}, ID: m.Message, User: true,
+		Workflow: events.Name(m.Workflow), Agent: events.AgentUser, UserID: m.UserID,
+	}
+	if e.Content, err = events.Decode(content); err != nil {
+		return "", err
+	}
+	sum, err := e.Fingerprint()
+	return events.Hex(sum), err
 }

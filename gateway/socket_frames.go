@@ -305,10 +305,10 @@ func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
 		return errCloseFailed
 	}
 	a := ack{MessageID: m.Message}
-	stored, err := s.sender.send(ctx, m)
-	done := published("the message is published, and no worker has stored it in the chat yet: one that runs will")
-	if stored {
-		done = ack{Status: http.StatusOK, Code: string(events.AnswerAccepted), Message: "the message is stored"}
+	code, err := s.sender.send(ctx, m)
+	done := ack{Status: http.StatusOK, Code: string(code), Message: "the message is stored"}
+	if code == api.CodePublished {
+		done = published("the message is published, and no worker has stored it in the chat yet: one that runs will")
 	}
 	a.outcome(ctx, s.g, err, done)
 	if err := s.writeOwn("ack.input", a); err != nil || s.sender.failed == nil {

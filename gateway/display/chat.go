@@ -1,10 +1,12 @@
 package display
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -90,6 +92,16 @@ func (c *Chat) Waiting() (message string, since time.Time) { return c.waiting, c
 
 // Stored returns the sequence of a user's message, 0 if it is not stored.
 func (c *Chat) Stored(messageID string) uint64 { return c.users[messageID] }
+
+// Displays reports whether a user's message is displayed as a client has it.
+func (c *Chat) Displays(m *agui.Message) bool {
+	e := c.byID[(&message{id: m.ID, user: true}).key()]
+	if e == nil || e.message == nil {
+		return false
+	}
+	displayed := e.message.asText()
+	return bytes.Equal(events.JSONOf(displayed.Content), events.JSONOf(m.Content))
+}
 
 // Apply applies an event with its sequence, 0 for one that is not stored, and returns what has changed. An event that
 // cannot be read changes nothing.

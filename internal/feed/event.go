@@ -13,13 +13,14 @@ import (
 
 // Event is one event of a chat. Followers share it: it must not be changed.
 type Event struct {
-	Sequence uint64          // of the journal, 0 for an event that is not stored
-	Time     time.Time       // when it was stored or received
-	Kind     string          // of the event's data, such as "tool_call"
-	Name     subjects.Record // of the journal; zero for an event that is not stored
-	Due      string          // of a message's text: what follows from it, see api.Record
-	Replay   bool            // read for the replay, before the boundary
-	JSON     json.RawMessage // the stored event: {"type","data","timestamp"}
+	Sequence    uint64          // of the journal, 0 for an event that is not stored
+	Time        time.Time       // when it was stored or received
+	Kind        string          // of the event's data, such as "tool_call"
+	Name        subjects.Record // of the journal; zero for an event that is not stored
+	Due         string          // of a message's text: what follows from it, see api.Record
+	Fingerprint string          // of a message's text: of what was sent
+	Replay      bool            // read for the replay, before the boundary
+	JSON        json.RawMessage // the stored event: {"type","data","timestamp"}
 
 	prepare  sync.Once
 	prepared []byte
@@ -58,7 +59,7 @@ func (f *Feeds) eventOf(r *idempotency.Record) *Event {
 	}
 	e := &Event{Sequence: r.Seq, Time: r.Time.UTC(), Kind: kindOf(r.Data), Name: name, JSON: r.Data}
 	if name.Kind == events.RecordText {
-		e.Due = r.Meta.Outcome
+		e.Due, e.Fingerprint = r.Meta.Outcome, r.Meta.Fingerprint
 	}
 	return e
 }

@@ -185,7 +185,7 @@ func (s *tab) read(ctx context.Context, conn *websocket.Conn, after uint64) erro
 				s.c.stage.verdict.Brokenf("G5", "%s: wrong boundary at %d after %d and %d replayed events: %s", s.name, s.last.Load(), after, replayed, data)
 			}
 			boundary = true
-		case f.Type == "ack.input" && (f.Data.Code == "accepted" || f.Data.Code == "published"):
+		case f.Type == "ack.input" && (f.Data.Code == "accepted" || f.Data.Code == "replayed" || f.Data.Code == "published"):
 			s.c.confirmed(f.Data.MessageID)
 		case f.Type == "ack.tool_call_response" && (f.Data.Code == "accepted" || f.Data.Code == "replayed"):
 			s.c.confirmedAnswer(f.Data.Question)
