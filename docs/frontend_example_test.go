@@ -26,7 +26,7 @@ func TestFrontendExampleCanBeFollowed(t *testing.T) {
 
 	require.Contains(t, fetch(t, http.MethodGet, "http://"+page, ""), "<script type=\"module\" src=\"chat.js\">")
 	require.Contains(t, fetch(t, http.MethodGet, "http://"+page+"/settings.json", ""), "http://"+gateway)
-	require.Contains(t, fetch(t, http.MethodGet, "http://"+page+"/copilotkit/", ""), "npm run build", "it is not built here")
+	require.Contains(t, fetch(t, http.MethodGet, "http://"+page+"/copilotkit/", ""), "make copilotkit-page", "it is not built here")
 	run := `{"threadId":"chat-1","runId":"run-1","messages":[{"id":"m1","role":"user","content":"Spring sale"}],"tools":[],"context":[],"state":{},"forwardedProps":{}}`
 	require.Eventually(t, func() bool {
 		return strings.Contains(fetch(t, http.MethodGet, "http://"+gateway+"/agui/info", ""), "Studio")

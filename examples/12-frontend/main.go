@@ -27,7 +27,7 @@ import (
 const workflow = "Studio" // of examples/02-approval
 
 // settings are what the flags set.
-type settings struct{ listen, nats, gateway, copilotkit string }
+type settings struct{ listen, nats, gateway, app, copilotkit string }
 
 // message is the event chat.user_message, as far as it is used.
 type message struct {
@@ -103,7 +103,7 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 		return err
 	}
 	defer end()
-	handler, err := pages(strings.TrimSuffix(s.gateway, "/"), s.copilotkit)
+	handler, err := pages(strings.TrimSuffix(s.gateway, "/"), s.app, s.copilotkit)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,8 @@ func main() {
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:3000", "address of the page")
 	flag.StringVar(&s.nats, "nats", nats.DefaultURL, "NATS server")
 	flag.StringVar(&s.gateway, "gateway", "http://127.0.0.1:8090", "address of the gateway, for browsers")
-	flag.StringVar(&s.copilotkit, "copilotkit", "examples/12-frontend/copilotkit/dist", "folder of the page with CopilotKit, as npm run build makes it")
+	flag.StringVar(&s.app, "app", "default", "tenant of the chats that the pages show")
+	flag.StringVar(&s.copilotkit, "copilotkit", "examples/12-frontend/copilotkit/dist", "folder of the page with CopilotKit, as make copilotkit-page makes it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s, os.Stdout)

@@ -15,7 +15,7 @@ var page embed.FS
 
 // pages serves the page, and below /copilotkit/ the one with CopilotKit. The policies of both allow their own scripts, and
 // requests to the gateway, and nothing else from other hosts.
-func pages(gateway, copilotkit string) (http.Handler, error) {
+func pages(gateway, app, copilotkit string) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
@@ -28,7 +28,7 @@ func pages(gateway, copilotkit string) (http.Handler, error) {
 	mux.Handle("GET /copilotkit/", withPolicy(policy+"style-src 'self' 'unsafe-inline'; font-src 'self' data:", built(copilotkit)))
 	mux.HandleFunc("GET /settings.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"gateway": gateway, "workflow": workflow, "app": "default"}) // the reader may be gone
+		_ = json.NewEncoder(w).Encode(map[string]string{"gateway": gateway, "workflow": workflow, "app": app}) // the reader may be gone
 	})
 	return mux, nil
 }
@@ -38,7 +38,7 @@ func built(folder string) http.Handler {
 	files := http.StripPrefix("/copilotkit", http.FileServer(http.Dir(folder)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := os.Stat(folder); err != nil {
-			http.Error(w, folder+" is missing: run npm ci --ignore-scripts && npm run build in examples/12-frontend/copilotkit", http.StatusNotFound)
+			http.Error(w, folder+" is missing: run make copilotkit-page, and start this program in the root of the repository, or set -copilotkit", http.StatusNotFound)
 			return
 		}
 		files.ServeHTTP(w, r)
