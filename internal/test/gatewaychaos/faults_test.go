@@ -108,7 +108,7 @@ func cutClients(ctx context.Context, s *stage, rng *rand.Rand) string {
 	return g.program.name
 }
 
-// stallGateway lets nothing of NATS reach a gateway for some seconds, so that it lags behind the others.
+// stallGateway lets nothing of NATS reach a gateway for some seconds, so that the others have newer events.
 func stallGateway(ctx context.Context, s *stage, rng *rand.Rand) string {
 	g := s.anyGateway(rng)
 	g.nats.Stall(harness.Down)

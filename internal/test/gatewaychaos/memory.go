@@ -53,7 +53,7 @@ func (m *Memory) Halves(warm time.Time) (first, second uint64) {
 	return median(all[:len(all)/2]), median(all[len(all)/2:])
 }
 
-// Check notes a violation of G3 if the memory has grown since warm, or if there are too few samples to tell.
+// Check notes a violation of G3 if the memory has grown since warm, or if there are too few samples.
 func (m *Memory) Check(name string, warm time.Time, v *Verdict) {
 	first, second := m.Halves(warm)
 	if first == 0 {
