@@ -53,7 +53,9 @@ func (r *run) send(ctx context.Context, a answer) {
 
 // handleResult handles the result of an answer. What was decided before is not an error: the request was repeated.
 func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
-	r.pending--
+	if r.pending--; r.pending == 0 {
+		r.c.held.keep(sizeOf(r.view))
+	}
 	switch {
 	case a.err != nil:
 		return a.err

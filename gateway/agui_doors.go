@@ -67,9 +67,12 @@ func (g *Gateway) envelope(c *call) error {
 	if err != nil {
 		return err
 	}
-	in, err := agui.ReadRuntimeRequest(bytes.NewReader(raw), agui.InputLimits{Bytes: g.o.Limits.Body})
-	if err != nil {
+	var in *agui.RuntimeRequest
+	if err := c.decode(raw, func() error {
+		in, err = agui.ReadRuntimeRequest(bytes.NewReader(raw), agui.InputLimits{Bytes: g.o.Limits.Body})
 		return refusalOfInput(err)
+	}); err != nil {
+		return err
 	}
 	switch in.Method {
 	case agui.MethodInfo:
@@ -83,10 +86,13 @@ func (g *Gateway) envelope(c *call) error {
 }
 
 // startRun decodes the input of a run, checks who asks, and runs it.
-func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) error {
-	in, err := agui.ReadInput(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
-	if err != nil {
+func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) (err error) {
+	var in *agui.RunAgentInput
+	if err := c.decode(body, func() error {
+		in, err = agui.ReadInput(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
 		return refusalOfInput(err)
+	}); err != nil {
+		return err
 	}
 	if err := checkID("threadId", in.ThreadID); err != nil {
 		return err
@@ -167,8 +173,11 @@ func checkID(field, id string) error {
 	return nil
 }
 
-// refusalOfInput is the refusal of an input that cannot be used.
+// refusalOfInput is the refusal of an input that cannot be used; nil if it can.
 func refusalOfInput(err error) error {
+	if err == nil {
+		return nil
+	}
 	var wrong *agui.InputError
 	if !errors.As(err, &wrong) {
 		return refuse(http.StatusBadRequest, codeBadJSON, "the body cannot be read: send a RunAgentInput")

@@ -90,6 +90,27 @@ func viewOf(in *agui.RunAgentInput, user string) *display.View {
 	return v
 }
 
+// sizeOf is how many bytes of an input a view has.
+func sizeOf(v *display.View) (size int) {
+	const perName, perAnswer = 64, 512
+	for name := range v.Tools {
+		size += perName + len(name)
+	}
+	for id, m := range v.Answers {
+		size += perAnswer + 2*len(id) + len(m.ID) + len(m.Content.Text) + len(m.Error) + len(m.Metadata) + perAnswer*len(m.Content.Parts)
+		for _, part := range m.Content.Parts {
+			size += len(part.Data) + len(part.Metadata) + len(part.URL)
+			if part.Text != nil {
+				size += len(*part.Text)
+			}
+			if part.Source != nil {
+				size += len(part.Source.Value)
+			}
+		}
+	}
+	return size
+}
+
 // promptly is how long a run may take to read its chat until its stream begins all the same: clients take a reply without headers
 // for a failure after ten seconds. What refuses a run later than that is sent as RUN_ERROR.
 const promptly = 2 * time.Second
@@ -172,6 +193,10 @@ func (r *run) begin(ctx context.Context, displayed *agui.RunAgentInput) (err err
 // stream sends the snapshot, and then what happens until the run is over.
 func (r *run) stream(ctx context.Context) error {
 	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
+
+	if len(r.plan.answers) == 0 { // else when they have results
+		r.c.held.keep(sizeOf(r.view))
+	}
 	if err := r.sendSnapshot(); err != nil {
 		return r.fail(ctx, err)
 	}

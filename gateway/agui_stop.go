@@ -175,10 +175,13 @@ func (g *Gateway) ask(ctx context.Context, r stopRequest) (bool, error) {
 }
 
 // stop is the stop door: of the run that the body names, or of what runs in the chat.
-func (g *Gateway) stop(c *call, workflow, chat string, body []byte) error {
-	runID, err := agui.ReadStop(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
-	if err != nil {
+func (g *Gateway) stop(c *call, workflow, chat string, body []byte) (err error) {
+	var runID string
+	if err := c.decode(body, func() error {
+		runID, err = agui.ReadStop(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
 		return refusalOfInput(err)
+	}); err != nil {
+		return err
 	}
 	if err := checkID("threadId", chat); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,9 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/gateway/auth"
 )
 
 // Times of a body.
@@ -34,6 +38,14 @@ func (g *Gateway) readBody(c *call) ([]byte, error) {
 	if c.r.ContentLength > most {
 		return nil, tooLarge
 	}
+	size := c.r.ContentLength
+	if size < 0 {
+		size = most
+	}
+	c.held = held{b: g.bodies, of: auth.Target{App: tenantOf(c.id, c.target), User: cmp.Or(c.target.User, c.id.User)}}
+	if err := c.held.arrive(c.r.Context(), int(size)); err != nil {
+		return nil, err
+	}
 	control := http.NewResponseController(c.w)
 	body, err := io.ReadAll(io.LimitReader(&patient{c.r.Body, control, time.Now().Add(bodyTime)}, most+1))
 	switch {
@@ -46,7 +58,24 @@ func (g *Gateway) readBody(c *call) ([]byte, error) {
 	}
 	_ = control.SetReadDeadline(time.Time{}) // a writer without deadlines has none to remove
 	c.bodyRead = true
+	c.held.arrived.shrink(len(body)) // if its length was not known
 	return body, nil
+}
+
+// decode decodes the body of the request, or a part of it, by calling read.
+func (c *call) decode(body []byte, read func() error) error {
+	return c.held.decode(c.r.Context(), body, read)
+}
+
+// parse decodes the body of the request as an event.
+func (c *call) parse(body []byte) (m *events.Message, err error) {
+	err = c.decode(body, func() error {
+		if m, err = events.Parse(body); err != nil {
+			return refusalOfBody(err)
+		}
+		return nil
+	})
+	return m, err
 }
 
 // patient gives each read of a body a time limit.

@@ -37,9 +37,9 @@ func (g *Gateway) cancel(c *call) error {
 	if err != nil {
 		return err
 	}
-	m, err := events.Parse(body)
+	m, err := c.parse(body)
 	if err != nil {
-		return refusalOfBody(err)
+		return err
 	}
 	request, err := readCancel(m.Data)
 	if err != nil {

@@ -108,6 +108,7 @@ type Gateway struct {
 	began     time.Time
 	runs      runs                     // of AG-UI, in this gateway
 	memory    *memory                  // of their snapshots
+	bodies    *bodies                  // that are read and decoded
 	released  *recent.Set[stoppedWait] // messages that no run waits for
 	reported  *recent.Set[uint64]      // damaged records
 	stops     *nats.Subscription       // requests of other gateways to stop one
@@ -133,7 +134,9 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	case o.Auth == nil:
 		return nil, errors.New("gateway: no authenticator: set Options.Auth, for example to a *auth.JWT")
 	}
-	g := &Gateway{o: o.withDefaults(), name: rand.Text(), began: time.Now(), ending: make(chan struct{}), memory: newMemory(snapshotMemory)}
+	g := &Gateway{
+		o: o.withDefaults(), name: rand.Text(), began: time.Now(), ending: make(chan struct{}), memory: newMemory(snapshotMemory), bodies: newBodies(),
+	}
 	g.draining, g.drain = context.WithCancel(context.WithoutCancel(ctx))
 	g.reported = recent.New[uint64](reportedRecords, time.Hour)
 	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)

@@ -8,10 +8,10 @@ import (
 	"github.com/oneturn/oneturn/gateway/auth"
 )
 
-// memory bounds the bytes of chats that are being read and of snapshots that clients have not read yet. A tenant gets half of them,
-// and a user an eighth, so that clients that read slowly delay no others.
+// memory bounds the bytes of chats that are being read and of snapshots that clients have not read yet, and of bodies. A tenant gets half of
+// them, and a user an eighth, so that clients that are slow or send much delay no others.
 type memory struct {
-	most int
+	most, perTenant, perUser int
 
 	mu    sync.Mutex
 	used  int
@@ -22,8 +22,11 @@ type memory struct {
 // snapshotMemory is what all runs together may use.
 const snapshotMemory = 256 << 20
 
-func newMemory(most int) *memory {
-	return &memory{most: most, of: map[auth.Target]int{}, freed: make(chan struct{})}
+func newMemory(most int) *memory { return newShares(most, most/2, most/8) }
+
+// newShares returns a memory with other shares: of anything that is counted.
+func newShares(most, perTenant, perUser int) *memory {
+	return &memory{most: most, perTenant: perTenant, perUser: perUser, of: map[auth.Target]int{}, freed: make(chan struct{})}
 }
 
 // room is a part of a memory.
@@ -35,10 +38,10 @@ type room struct {
 
 // try takes room for a user, and returns nil if there is none. What is larger than the share of a user counts as the whole share.
 func (m *memory) try(t auth.Target, bytes int) *room {
-	r := &room{m: m, bytes: min(bytes, m.most/8), of: [2]auth.Target{{App: t.App}, {App: t.App, User: t.User}}}
+	r := &room{m: m, bytes: min(bytes, m.perUser), of: [2]auth.Target{{App: t.App}, {App: t.App, User: t.User}}}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.used+r.bytes > m.most || m.of[r.of[0]]+r.bytes > m.most/2 || m.of[r.of[1]]+r.bytes > m.most/8 {
+	if m.used+r.bytes > m.most || m.of[r.of[0]]+r.bytes > m.perTenant || m.of[r.of[1]]+r.bytes > m.perUser {
 		return nil
 	}
 	m.add(r, r.bytes)
@@ -68,10 +71,15 @@ func (m *memory) take(ctx context.Context, t auth.Target, bytes int) (*room, err
 }
 
 // free releases the room.
-func (r *room) free() {
+func (r *room) free() { r.shrink(0) }
+
+// shrink releases all of the room but so many bytes.
+func (r *room) shrink(bytes int) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	r.m.add(r, -r.bytes)
+	bytes = min(bytes, r.bytes)
+	r.m.add(r, bytes-r.bytes)
+	r.bytes = bytes
 	close(r.m.freed)
 	r.m.freed = make(chan struct{})
 }

@@ -30,9 +30,9 @@ func (g *Gateway) respond(c *call) error {
 	if err != nil {
 		return err
 	}
-	m, err := events.Parse(body)
+	m, err := c.parse(body)
 	if err != nil {
-		return refusalOfBody(err)
+		return err
 	}
 	given, err := readAnswer(m)
 	if err != nil {

@@ -65,6 +65,7 @@ type call struct {
 	target auth.Target // what the path names, resolved; nothing at a door that authenticates itself
 
 	bodyRead bool // the body was read to its end
+	held     held // by the body
 
 	begun time.Time
 	span  trace.Span // nil without one, or when it has ended
@@ -77,6 +78,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 	c := &call{w: out, r: r, door: "none", begun: time.Now()}
 	defer func() {
 		defer func() { // also if it panics again
+			c.held.free()
 			g.metrics.request(c.door, out.code(), time.Since(c.begun))
 			c.end(out.code())
 		}()

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -37,40 +38,79 @@ const (
 // read handles frames until the socket ends.
 func (s *socket) read(ctx context.Context) error {
 	for {
-		kind, data, err := s.conn.Read(context.Background()) // it ends with the connection: a context would cut that without a close frame
+		kind, data, held, err := s.receive(ctx)
+		var stop *closeError
 		switch {
+		case errors.As(err, &stop):
+			return err
 		case err != nil && websocket.CloseStatus(err) == -1 && errors.Is(err, websocket.ErrMessageTooBig):
 			return &closeError{websocket.StatusMessageTooBig, "too_large"}
 		case err != nil:
 			return errCloseByClient
 		case kind != websocket.MessageText:
+			held.free()
 			return errCloseBinary
 		}
 		s.g.metrics.frames.WithLabelValues("ws", "in").Inc()
-		if err := s.handle(ctx, data); err != nil {
+		if err := s.handle(ctx, data, held); err != nil {
 			return err
 		}
 	}
+}
+
+// smallFrame is how much of a frame is read before it needs room.
+const smallFrame = 16 << 10
+
+// receive reads the next frame, and holds room for a large one. Its client has as long as for a body.
+func (s *socket) receive(ctx context.Context) (kind websocket.MessageType, data []byte, h *held, err error) {
+	h = &held{b: s.g.bodies, of: s.target}
+	defer func() {
+		if err != nil {
+			h.free()
+		}
+	}()
+	kind, reader, err := s.conn.Reader(context.Background()) // it ends with the connection: a context would cut that without a close frame
+	if err != nil {
+		return kind, nil, h, err //nolint:wrapcheck // the caller decides by it
+	}
+	if data, err = io.ReadAll(io.LimitReader(reader, smallFrame)); err != nil || len(data) < smallFrame {
+		return kind, data, h, err //nolint:wrapcheck // likewise
+	}
+	if err := h.arrive(ctx, int(s.g.o.Limits.Body)); err != nil {
+		return kind, nil, h, errCloseFailed
+	}
+	late := time.AfterFunc(bodyTime, func() { s.end(errCloseFailed) })
+	defer late.Stop()
+	rest, err := io.ReadAll(reader)
+	data = append(data, rest...)
+	h.arrived.shrink(len(data))
+	return kind, data, h, err //nolint:wrapcheck // likewise
 }
 
 // limitedPause is how long a socket reads nothing after a frame too many.
 const limitedPause = 250 * time.Millisecond
 
 // handle handles a frame: in the background if it waits for workers. Its error ends the socket.
-func (s *socket) handle(ctx context.Context, data []byte) error {
-	var f *frame
+func (s *socket) handle(ctx context.Context, data []byte, h *held) error {
+	f := &frame{held: h}
+	defer func() {
+		if !f.busy {
+			h.free()
+		}
+	}()
 	err := s.g.countRequest(s.id, s.target)
 	if err == nil {
-		f, err = readFrame(data)
+		err = h.decode(ctx, data, func() error { return f.read(data) })
 	}
 	if err == nil {
 		err = s.dispatch(ctx, f)
 	}
 	var stop *closeError
+	var refused *refusedError
 	switch {
 	case err == nil || errors.As(err, &stop):
 		return err
-	case errors.Is(err, auth.ErrRateLimited):
+	case errors.Is(err, auth.ErrRateLimited), errors.As(err, &refused) && refused.retry > 0:
 		_ = pause.For(ctx, limitedPause) // what comes next waits at the client; the end of ctx is noticed by the next read
 	case s.bad.count(time.Now()):
 		return errCloseBad
@@ -92,32 +132,34 @@ type frame struct {
 	kind  string // without "chat."
 	data  map[string]any
 	trace string // the traceparent that it continues, "" for none
+	held  *held  // by the frame
+	busy  bool   // a command in the background frees that
 }
 
 func badFrame(code, message string) *refusedError {
 	return refuse(http.StatusBadRequest, code, message)
 }
 
-// readFrame decodes a frame.
-func readFrame(data []byte) (*frame, error) {
+// read decodes a frame.
+func (f *frame) read(data []byte) error {
 	tree, err := events.Decode(data)
 	if err != nil {
-		return nil, refusalOfBody(err)
+		return refusalOfBody(err)
 	}
 	top, ok := tree.(map[string]any)
 	if !ok {
-		return nil, badFrame(codeBadJSON, `a frame is one JSON object: send {"type": …}`)
+		return badFrame(codeBadJSON, `a frame is one JSON object: send {"type": …}`)
 	}
 	kind, _ := top["type"].(string)
 	if kind == "" {
-		return nil, badFrame(codeMissingField, "type is missing: send it as a text")
+		return badFrame(codeMissingField, "type is missing: send it as a text")
 	}
-	f := &frame{kind: strings.TrimPrefix(kind, events.TypePrefix), data: top}
+	f.kind, f.data = strings.TrimPrefix(kind, events.TypePrefix), top
 	if inner, ok := top["data"].(map[string]any); ok {
 		f.data = inner
 	}
 	f.trace = cmp.Or(textAt(top, traceparent.Header), textAt(f.data, traceparent.Header))
-	return f, nil
+	return nil
 }
 
 // dispatch starts what a frame asks for.
@@ -167,8 +209,10 @@ func (s *socket) background(ctx context.Context, f *frame, name string, do func(
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	f.busy = true
 	s.answers.Go(func() {
 		defer func() { <-s.places }()
+		defer f.held.free()
 		work, span := s.command(s.work, f, name)
 		defer span.End()
 		if err := do(work); err != nil {
