@@ -62,7 +62,11 @@ func (r *run) terminalIfQuiet(now time.Time) (agui.Event, time.Duration) {
 			return nil, left
 		}
 		if !r.connect {
-			return &agui.RunError{Code: "no_turn", Message: "no agent has taken up the message: the orchestrator of this workflow may not run; the message is stored"}, 0
+			text := "no agent has taken up the message, which is stored: start the orchestrator of this workflow"
+			if len(r.unstored) > 0 {
+				text = "no worker has stored the message: start a worker of this workflow; what is published need not be sent again"
+			}
+			return &agui.RunError{Code: "no_turn", Message: text}, 0
 		}
 	}
 	if r.chat.Busy() {

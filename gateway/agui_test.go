@@ -275,8 +275,20 @@ func TestRunThatNoAgentTakesUpEndsAsAnError(t *testing.T) {
 	s := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, "first"))
 	end := s.end()
 	require.Equal(t, "no_turn", end["code"], "%v", end)
+	require.Contains(t, end["message"], "start the orchestrator")
 	retry := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, "first", "second"))
 	require.Equal(t, http.StatusOK, retry.status, "the chat is not locked for ever")
+}
+
+func TestRunWhoseMessageNoWorkerStoresAsksForAWorker(t *testing.T) {
+	t.Parallel()
+	g := open(t, quick, func(o *gateway.Options) { o.FirstTurn = time.Second })
+	stop := g.runWorker()
+	g.lists(g.http.URL)
+	stop()
+	end := g.run(g.http.URL, "ada", "/agui/Shop", input("r", nil, "hello")).end()
+	require.Equal(t, "no_turn", end["code"], "%v", end)
+	require.Contains(t, end["message"], "start a worker")
 }
 
 func TestStreamEndsWithAnErrorWhenTheGatewayDrains(t *testing.T) {
