@@ -28,6 +28,9 @@ func (r *run) load(ctx context.Context) error {
 			}
 			return r.take(ctx, c)
 		})
+		if err == nil && r.unsure {
+			return r.askOthers(ctx)
+		}
 		if !errors.Is(err, errNoRoom) {
 			return err
 		}
@@ -50,7 +53,7 @@ func (r *run) take(ctx context.Context, c *loadedChat) error {
 		r.first = append(r.view.Snapshot(r.chat, r.plan.messages), r.view.Activities(r.chat)...)
 	}
 	r.chat = r.chat.Continued()
-	r.open.follows.Store(!r.connect)
+	r.open.follows.Store(!r.connect && !r.unsure)
 	return nil
 }
 

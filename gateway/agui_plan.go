@@ -52,10 +52,8 @@ func (r *run) makePlan(ctx context.Context) error {
 	if len(r.plan.messages) > maxMessages {
 		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
 	}
-	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy(ctx) {
-		p := refuse(http.StatusConflict, "run_in_progress", "the chat has a run in progress: wait for its end, or stop it, then send the message again")
-		p.retry = time.Second
-		return p
+	if len(r.plan.messages) > 0 && r.plan.reply == nil && r.busy() {
+		return inProgress()
 	}
 	for i := range r.plan.messages {
 		m := &r.plan.messages[i]
@@ -85,10 +83,29 @@ func (r *run) checkNewest(ctx context.Context) error {
 	return err
 }
 
-// busy reports whether a turn runs, or a message of the user waits for its turn.
-func (r *run) busy(ctx context.Context) bool {
+// busy reports whether a turn runs, or a message of the user waits for its turn. It notes when the other gateways have to be asked.
+func (r *run) busy() (busy bool) {
 	message, since := r.chat.Waiting()
-	return r.chat.Busy() || r.g.waitsForTurn(ctx, stoppedWait{r.c.target.App, r.c.target.Chat, message}, since)
+	busy, r.unsure = r.g.waitsForTurn(stoppedWait{r.c.target.App, r.c.target.Chat, message}, since)
+	return busy || r.chat.Busy()
+}
+
+// askOthers refuses the run if a run of another gateway waits for the turn of a message.
+func (r *run) askOthers(ctx context.Context) error {
+	t := r.c.target
+	if open, err := r.g.ask(ctx, stopRequest{App: t.App, Chat: t.Chat, Open: true}); open || err != nil {
+		return inProgress()
+	}
+	if !r.g.runs.begin(t.App, t.Chat, r.open) { // one that has begun meanwhile
+		return inProgress()
+	}
+	return nil
+}
+
+func inProgress() error {
+	p := refuse(http.StatusConflict, "run_in_progress", "the chat has a run in progress: wait for its end, or stop it, then send the message again")
+	p.retry = time.Second
+	return p
 }
 
 // answersTo returns the answers of the input to open questions, and whether an interrupt is left without one. Answers to other

@@ -40,6 +40,7 @@ type run struct {
 	room  *room        // of the snapshot
 
 	plan       plan
+	unsure     bool                // a message waits for its turn; only the other gateways know whether in a run
 	results    chan deliveryResult // results of the answers of this run
 	pending    int                 // answers without a result
 	sums       map[string]string   // fingerprints of the messages of the plan, by id

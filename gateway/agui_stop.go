@@ -86,6 +86,21 @@ func (s *runs) stop(key runKey) (found bool) {
 func (s *runs) follows(app, chat string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.followed(app, chat)
+}
+
+// begin begins a run that may act, unless another one of the chat has.
+func (s *runs) begin(app, chat string, run *openRun) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.followed(app, chat) {
+		return false
+	}
+	run.follows.Store(true)
+	return true
+}
+
+func (s *runs) followed(app, chat string) bool {
 	for key, open := range s.open {
 		if key.app == app && key.chat == chat && slices.ContainsFunc(open, func(r *openRun) bool { return r.follows.Load() }) {
 			return true
@@ -121,16 +136,16 @@ func (g *Gateway) release(w stoppedWait) {
 	_ = g.o.NATS.Publish(g.space.GatewayStops(), events.JSONOf(stopRequest{From: g.name, App: w.app, Chat: w.chat, Message: w.message})) // see stoppedWait
 }
 
-// waitsForTurn reports whether the next message of a chat has to wait for the turn of one that the user has sent at a time.
-func (g *Gateway) waitsForTurn(ctx context.Context, w stoppedWait, since time.Time) bool {
+// waitsForTurn reports whether the next message of a chat has to wait for the turn of one that the user has sent at a time. If only the
+// other gateways know, it is unsure.
+func (g *Gateway) waitsForTurn(w stoppedWait, since time.Time) (waits, unsure bool) {
 	switch {
 	case w.message == "" || time.Since(since) >= g.o.FirstTurn || g.released.Has(w, time.Now()):
-		return false
+		return false, false
 	case since.After(g.began.Add(clockSkew)) || g.runs.follows(w.app, w.chat):
-		return true
+		return true, false
 	}
-	open, err := g.ask(ctx, stopRequest{App: w.app, Chat: w.chat, Open: true})
-	return open || err != nil
+	return false, true
 }
 
 // serveStops replies to other gateways for the runs of this one.

@@ -49,8 +49,9 @@ type loadedChat struct {
 
 	// Of the run whose turn it is.
 	chat  *display.Chat
-	last  time.Time // when the chat had its last stored event
-	whole bool      // it was read to the end at least once
+	last  time.Time     // when the chat had its last stored event
+	whole bool          // it was read to the end at least once
+	read  chan struct{} // closed when it is whole
 
 	// Guarded by loadedChats.
 	users int           // runs that wait for the chat or use it
@@ -69,7 +70,7 @@ func (l *loadedChats) enter(key chatKey, now time.Time) *loadedChat {
 	l.expire(now)
 	c := l.chats[key]
 	if c == nil || now.Sub(c.began) > loadedFor && c.whole {
-		c = &loadedChat{key: key, began: now, turn: make(chan struct{}, 1), chat: display.New()}
+		c = &loadedChat{key: key, began: now, turn: make(chan struct{}, 1), read: make(chan struct{}), chat: display.New()}
 		l.chats[key] = c
 	}
 	if c.users++; c.place != nil {
@@ -152,19 +153,14 @@ func (g *Gateway) readChat(ctx context.Context, t auth.Target, use func(c *loade
 	j.feeds.CatchUp(ctx) // else the client may have more of the chat than the run begins with
 	c := j.loaded.enter(chatKey{t.App, t.Chat}, time.Now())
 	defer func() { j.loaded.leave(c, time.Now()) }()
-	if err := c.lock(ctx); err != nil {
+	unlock, err := g.lockToRead(ctx, c, t)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-c.turn }()
-	if !c.whole {
-		room, err := g.memory.take(ctx, t, display.MaxBytes)
-		if err != nil {
-			return nil, err
-		}
-		defer room.free()
-	}
-	follower := j.feeds.Follow(t.App, t.Chat, c.chat.Sequence()).For(t.User)
-	err := g.readOn(ctx, c, follower)
+	defer unlock()
+	follower := j.feeds.Follow(t.App, t.Chat, c.chat.Sequence()) // for the tenant: others wait for this reading
+	err = g.readOn(ctx, c, follower)
+	follower.For(t.User)
 	if err == nil {
 		c.moved.Add(1)
 		err = use(c)
@@ -174,6 +170,31 @@ func (g *Gateway) readChat(ctx context.Context, t auth.Target, use func(c *loade
 		return nil, err
 	}
 	return follower, nil
+}
+
+// lockToRead waits for the turn of a run, and for the room of a reading, if the chat was not read already. What waits for the
+// share of its user keeps the chat from no other user, and takes what one of them reads.
+func (g *Gateway) lockToRead(ctx context.Context, c *loadedChat, t auth.Target) (unlock func(), err error) {
+	for {
+		freed := g.memory.next()
+		if err := c.lock(ctx); err != nil {
+			return nil, err
+		}
+		if c.whole {
+			return func() { <-c.turn }, nil
+		}
+		if room := g.memory.try(t, display.MaxBytes); room != nil {
+			return func() {
+				room.free()
+				<-c.turn
+			}, nil
+		}
+		read := c.read
+		<-c.turn
+		if err := waitFor(ctx, freed, read); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // readOn applies the events up to the boundary of a follower.
@@ -186,10 +207,15 @@ func (g *Gateway) readOn(ctx context.Context, c *loadedChat, follower *feed.Foll
 		case err != nil:
 			return err
 		case item.Boundary != nil && item.Boundary.Reset:
-			c.chat, c.whole = display.New(), false
+			if c.chat = display.New(); c.whole {
+				c.whole, c.read = false, make(chan struct{})
+			}
 			return feed.ErrJournalReplaced
 		case item.Boundary != nil:
-			c.whole = true
+			if !c.whole {
+				c.whole = true
+				close(c.read)
+			}
 			return nil
 		}
 		e := item.Event

@@ -51,23 +51,36 @@ func (m *memory) try(t auth.Target, bytes int) *room {
 // take waits for room, as long as some becomes free for others.
 func (m *memory) take(ctx context.Context, t auth.Target, bytes int) (*room, error) {
 	for {
-		m.mu.Lock()
-		freed := m.freed
-		m.mu.Unlock()
+		freed := m.next()
 		if r := m.try(t, bytes); r != nil {
 			return r, nil
 		}
-		wait := time.NewTimer(readPatience)
-		select {
-		case <-freed:
-			wait.Stop()
-		case <-wait.C:
-			return nil, errStalled
-		case <-ctx.Done():
-			wait.Stop()
-			return nil, context.Cause(ctx)
+		if err := waitFor(ctx, freed, nil); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// next returns what is closed when some room is freed.
+func (m *memory) next() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.freed
+}
+
+// waitFor waits until one of two channels is closed, but not for ever.
+func waitFor(ctx context.Context, a, b <-chan struct{}) error {
+	wait := time.NewTimer(readPatience)
+	defer wait.Stop()
+	select {
+	case <-a:
+	case <-b:
+	case <-wait.C:
+		return errStalled
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // free releases the room.
