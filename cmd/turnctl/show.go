@@ -27,7 +27,8 @@ func (a *app) show() *cobra.Command {
 	var turn events.TurnID
 	var raw string
 	var payload, message bool
-	c := a.command(&cobra.Command{
+	var c *cobra.Command
+	c = a.command(&cobra.Command{
 		Use:   "show CHAT [TURN|MESSAGE|TOOL_CALL_ID]",
 		Short: "Show all records of one turn or message, or what a chat has",
 		Long: `Show reads the journal of a turn directly from the server: it works without any worker. It prints the
@@ -54,6 +55,7 @@ Exit code: 0 the turn, message or chat was found, 1 it was not found or could no
   turnctl show chat-42
   turnctl show chat-42 message-3 --message
   turnctl show chat-42 turn-7 --app acme --run 3 --payload
+  turnctl show acme/chat-42 turn-7
   turnctl show chat-42 turn-7#1 --payload
   turnctl show --key acme.chat-42.f0123456789abcdef-0-turn-7.0`,
 		Args: cli.Arguments(0, 2, "a turn, a message or a chat"),
@@ -75,6 +77,9 @@ Exit code: 0 the turn, message or chat was found, 1 it was not found or could no
 			return err
 		}
 		defer s.close()
+		if len(args) > 0 && !c.Flags().Changed("app") {
+			turn.App, args[0] = s.splitTenant(ctx, args[0])
+		}
 		if len(args) == 1 {
 			l, err := s.chatReport(ctx, turn.App, args[0])
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -67,4 +68,17 @@ func (l *turnReport) selectStep(toolCallID string) error {
 		}
 	}
 	return fmt.Errorf("turn %s of chat %s has no step or question %.200q: turnctl show %s %s lists its steps", id(l.Turn), id(l.Chat), toolCallID, argument(l.Chat), argument(l.Turn))
+}
+
+// splitTenant returns the tenant and the chat of a text that turnctl ls has printed, TENANT/CHAT. A chat of the default tenant may
+// have a slash in its id: if it has claims, the whole text is the chat.
+func (s *server) splitTenant(ctx context.Context, text string) (app, chat string) {
+	app, chat, ok := strings.Cut(text, "/")
+	if !ok || app == "" || chat == "" {
+		return events.DefaultApp, text
+	}
+	if claims, err := s.claimsOf(ctx, events.DefaultApp, text); err != nil || len(claims) > 0 {
+		return events.DefaultApp, text
+	}
+	return app, chat
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,27 @@ func TestShowNamesTheCommandThatFetchesALargePayload(t *testing.T) {
 		`"chat_id":"c","turn":"t","tool_name":"f","payload":{"tool_args":{"$blob":"default.c.0-t.0.tool_call.0123456789abcdef","sha256":"00","size":300000}}}}`)
 	require.Contains(t, ok(t, s, "show", "c", "t", "--payload"), "fetch it: nats object get ONETURN_BLOBS default.c.0-t.0.tool_call.0123456789abcdef\n")
 	require.NotContains(t, ok(t, s, "show", "c", "t"), "fetch it")
+}
+
+func TestShowTakesAChatAsLsPrintsIt(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, id := range []struct{ app, chat string }{{"acme", "c"}, {"default", "a/b"}, {"a", "b"}} {
+		record(t, s, subjects.TurnKey(id.app, id.chat, "", "t").Public("tool_call"), nil,
+			fmt.Sprintf(`{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":%q,"chat_id":%q,"turn":"t"}}`, id.app, id.chat))
+	}
+	_, stdout, _ := turnctl(t, s, "ls")
+	require.Contains(t, stdout, "acme/c")
+	for text, app := range map[string]string{"acme/c": "acme", "a/b": "default"} {
+		code, stdout, stderr := turnctl(t, s, "show", text, "t", "-o", "json")
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, fmt.Sprintf(`"app_id": %q`, app), text)
+	}
+	code, stdout, stderr := turnctl(t, s, "show", "acme/c", "-o", "json")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, `"chat_id": "c"`)
+	code, _, _ = turnctl(t, s, "show", "acme/c", "t", "--app", "default")
+	require.Equal(t, cli.Failed, code, "a tenant that is named counts")
 }
 
 func TestShowNamesWhatToCheckWhenNothingIsFound(t *testing.T) {
