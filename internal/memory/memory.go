@@ -1,4 +1,4 @@
-// Package memory sets the pace of the garbage collector for a process that runs turns. A turn
+// Package memory sets the pace of the garbage collector for workers and gateways. A turn
 // leaves much garbage and a worker keeps little alive, so that the runtime's default collects
 // dozens of times a second: a fifth of the worker's CPU.
 package memory
@@ -22,7 +22,7 @@ const share = 0.5
 // ContainerLimit is the file that holds the memory limit of a container (cgroup v2).
 const ContainerLimit = "/sys/fs/cgroup/memory.max"
 
-// ConnectionsPercent is the same for a process that keeps much alive, its connections, and leaves little garbage.
+// ConnectionsPercent is what Percent is, for a process with many connections: they keep much alive and leave little garbage.
 const ConnectionsPercent = 50
 
 // Pace sets the pace of the collector. GOGC and GOMEMLIMIT, where lookup finds them, win. A
