@@ -4,7 +4,6 @@ package frontend_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -93,17 +92,9 @@ var pageProgram = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// newStage starts a gateway and the pages of examples/12-frontend, next to a worker that is either the program or started by the
-// caller. Its programs end with the test.
-func newStage(t *testing.T, server *oneturntest.Server, withWorkers bool) *stage {
+// newStage starts a gateway and the pages of examples/12-frontend, and a worker if withWorker is true; otherwise the caller has started
+// one. The programs end with the test.
+func newStage(t *testing.T, server *oneturntest.Server, withWorker bool) *stage {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
@@ -111,7 +102,8 @@ func newStage(t *testing.T, server *oneturntest.Server, withWorkers bool) *stage
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(root, "bin/gateway"), "run make build")
 
-	nats, gateway, shown := server.URL(), freeAddress(t), freeAddress(t)
+	nats, free := server.URL(), harness.FreeAddresses(t, 2)
+	gateway, shown := free[0], free[1]
 	command := func(program string, args ...string) func() *exec.Cmd {
 		return func() *exec.Cmd {
 			cmd := exec.CommandContext(t.Context(), program, args...)
@@ -134,7 +126,7 @@ func newStage(t *testing.T, server *oneturntest.Server, withWorkers bool) *stage
 			s.kill(name)
 		}
 	})
-	if withWorkers {
+	if withWorker {
 		require.NoError(t, s.start("worker"))
 	}
 	require.NoError(t, s.start("gateway"))
