@@ -102,7 +102,7 @@ func TestRunsOfALongChatBeginPromptlyAndShareOneReading(t *testing.T) {
 	proxy, slow := g.slowly()
 	g.lists(slow.http.URL)
 	require.Equal(t, http.StatusOK, slow.get("ada", "/api/chats/app/c/events?limit=1").status)
-	proxy.Delay(140 * time.Millisecond) // the chat takes more than eight seconds
+	proxy.Delay(140 * time.Millisecond) // the chat takes about eight seconds
 	begun := time.Now()
 	var runs errgroup.Group
 	for i := range 20 {
@@ -115,8 +115,8 @@ func TestRunsOfALongChatBeginPromptlyAndShareOneReading(t *testing.T) {
 			switch {
 			case err != nil:
 				return err
-			case started > 8*time.Second:
-				return fmt.Errorf("run %d began after %s: clients do not wait longer for the headers", i, started)
+			case started > 4*time.Second:
+				return fmt.Errorf("run %d began after %s: it waited for its chat", i, started)
 			case messages != texts:
 				return fmt.Errorf("run %d displays %d messages", i, messages)
 			}
@@ -125,7 +125,7 @@ func TestRunsOfALongChatBeginPromptlyAndShareOneReading(t *testing.T) {
 	}
 	require.NoError(t, runs.Wait())
 	whole := time.Since(begun)
-	require.Greater(t, whole, 8*time.Second, "the chat was not slow")
+	require.Greater(t, whole, 5*time.Second, "the chat was not slow: runs would have begun in any case")
 	begun = time.Now()
 	g.run(slow.http.URL, "ada", "/agui/Shop/connect", input("late", nil)).until(agui.TypeMessagesSnapshot)
 	require.Less(t, time.Since(begun), whole/2, "the chat was read again")
