@@ -224,6 +224,9 @@ func (r *run) stream(ctx context.Context) error {
 func (r *run) pump(ctx context.Context, items chan<- aguiItem) {
 	for {
 		item, err := r.follower.Next(ctx)
+		if err == nil && item.Event != nil { // here, where neither a stop nor the keep-alive waits for it
+			err = r.watched.allow(ctx, item.Event)
+		}
 		select {
 		case items <- aguiItem{item, err}:
 		case <-ctx.Done():
@@ -294,9 +297,6 @@ func (r *run) handleItem(ctx context.Context, item aguiItem) error {
 		return nil
 	}
 	e := item.Event
-	if err := r.watched.allow(ctx, e); err != nil {
-		return err
-	}
 	if e.Kind == events.KindRunComplete {
 		r.completed(e)
 		return nil

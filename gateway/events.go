@@ -12,7 +12,9 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/feed"
+	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -136,6 +138,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	}
 	c.end(http.StatusOK)
 	watched := g.watch(c.id, c.target, owner)
+	watched.waiting = stream.frames.KeepAlive
 	follower := g.journal(ctx).feeds.Follow(c.target.App, c.target.Chat, after).For(c.target.User)
 	defer follower.Close()
 	for begun := false; ; {
@@ -217,6 +220,8 @@ type watch struct {
 	target auth.Target
 	owned  bool // the owner was checked
 	known  bool // and nothing else has to be
+
+	waiting func() error // called while an event is held back; nil for nothing
 }
 
 // watch returns the watch of a chat whose owner was read, "" if it has none yet.
@@ -232,7 +237,7 @@ func (w *watch) checked(owner string) {
 	w.known = w.owned && w.id.Workflows == nil
 }
 
-// allow checks the owner again when an event may have given the chat one.
+// allow checks the owner again when an event may have given the chat one. It holds the event back until the owner can be read.
 func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 	if w.known || e.Name.Kind != events.RecordCall && e.Name.Kind != events.RecordText {
 		return nil
@@ -240,7 +245,37 @@ func (w *watch) allow(ctx context.Context, e *feed.Event) error {
 	if w.owned && e.Replay { // it was stored when the chat was checked, or its owner is known
 		return nil
 	}
-	owner, err := w.g.ownerFor(ctx, w.id, w.target)
-	w.checked(owner)
-	return err
+	return repeat(ctx, w.waiting, func(ctx context.Context) error {
+		owner, err := w.g.ownerFor(ctx, w.id, w.target)
+		w.checked(owner)
+		return err
+	})
+}
+
+// Pauses between the attempts of a read that an open stream needs.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// repeat repeats a read until it succeeds, its user is refused, or ctx ends: neither a throttle nor a failed read ends an open stream.
+// What follows waits in the journal. Waiting is called before each pause.
+func repeat(ctx context.Context, waiting func() error, read func(ctx context.Context) error) error {
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		attempt, cancel := context.WithTimeout(ctx, readPatience)
+		err := read(attempt)
+		cancel()
+		var denied *auth.Error
+		if err == nil || ctx.Err() != nil || errors.As(err, &denied) && denied.Status() < http.StatusInternalServerError || errors.Is(err, idempotency.ErrTooMany) {
+			return err
+		}
+		if waiting != nil {
+			if err := waiting(); err != nil {
+				return err
+			}
+		}
+		if ended := pause.For(ctx, wait); ended != nil {
+			return ended
+		}
+	}
 }

@@ -1,6 +1,11 @@
 package gateway
 
-import "github.com/oneturn/oneturn/gateway/auth"
+import (
+	"time"
+
+	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/subjects"
+)
 
 // UseUpMemory takes the whole share that a user has of the memory of snapshots.
 func (g *Gateway) UseUpMemory(app, user string) (free func()) {
@@ -9,4 +14,9 @@ func (g *Gateway) UseUpMemory(app, user string) (free func()) {
 		panic("the share is in use")
 	}
 	return r.free
+}
+
+// Throttle has the searches of a tenant refused for some seconds.
+func (g *Gateway) Throttle(app string) {
+	g.current.Load().budget.Charge(subjects.Token(app), 1200*time.Millisecond)
 }

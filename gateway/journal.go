@@ -20,6 +20,7 @@ import (
 type journal struct {
 	store  *kvstore.Store
 	reader *query.Reader
+	budget *searchbudget.Budget // of reader
 	// histories has a connection that nothing else waits for: the server handles the requests of a connection one by one.
 	histories *query.Reader
 
@@ -31,7 +32,8 @@ type journal struct {
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	nc, reads := g.o.NATS, g.o.Reads
 	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor), loaded: newLoadedChats()}
-	j.reader = query.New(nc, g.space, j.store, searchbudget.New(nc, reads))
+	j.budget = searchbudget.New(nc, reads)
+	j.reader = query.New(nc, g.space, j.store, j.budget)
 	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads, nc))
 	var err error
 	if j.feeds, err = feed.Open(ctx, nc, g.space, j.histories, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {

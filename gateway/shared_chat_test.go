@@ -73,3 +73,13 @@ func TestRunThatAsksOtherGatewaysKeepsNoOtherFromTheChat(t *testing.T) {
 		return meanwhile && s.status == http.StatusOK
 	}, 20*time.Second, time.Millisecond)
 }
+
+func TestThrottleHoldsEventsBackAndEndsNoSocket(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	s := g.socket("ada", "c", "")
+	s.until(boundaryType)
+	g.gateway.Throttle("app")
+	g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}) // it gives the chat an owner, who has to be read
+	s.until("chat.tool_response")
+}

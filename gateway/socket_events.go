@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/internal/feed"
 )
 
@@ -23,7 +24,11 @@ const kindBoundary = "resume_boundary"
 
 // send sends events until the socket ends. It begins again where the client asks for.
 func (s *socket) send(ctx context.Context) error {
-	owner, err := s.g.ownerFor(ctx, s.id, s.target)
+	owner := ""
+	err := repeat(ctx, nil, func(ctx context.Context) (err error) {
+		owner, err = s.g.ownerFor(ctx, s.id, s.target)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,11 @@ func (s *socket) follow(ctx context.Context, watched *watch, after uint64) error
 
 // sendBoundary ends the replay with the questions that are open now.
 func (s *socket) sendBoundary(ctx context.Context, b *feed.Boundary, replayed int) error {
-	open, err := s.g.openQuestions(ctx, s.target)
+	var open []api.Question
+	err := repeat(ctx, nil, func(ctx context.Context) (err error) {
+		open, err = s.g.openQuestions(ctx, s.target)
+		return err
+	})
 	if err != nil {
 		return err
 	}
