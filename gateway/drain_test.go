@@ -52,6 +52,7 @@ func TestGatewayIsNotReadyWhileNATSIsGoneOrTheEndOfTheJournalIsNotReached(t *tes
 	proxy.Refuse(true)
 	proxy.Cut()
 	require.Eventually(t, func() bool { return !ready() }, 20*time.Second, 5*time.Millisecond)
+	require.ErrorContains(t, g.Ready(), "no connection to NATS")
 	proxy.Refuse(false)
 	require.Eventually(t, ready, 20*time.Second, 5*time.Millisecond)
 }

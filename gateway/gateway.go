@@ -226,7 +226,10 @@ func (g *Gateway) Ready() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reopenTime)
 	defer cancel()
-	return g.journal(ctx).feeds.Ready()
+	if err := g.journal(ctx).feeds.Ready(); err != nil {
+		return err
+	}
+	return auth.Ready(g.o.Auth)
 }
 
 // Drain ends the gateway gently: it takes no new streams, closes the open ones, and waits for them until ctx ends. A socket is

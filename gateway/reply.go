@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/feed"
 	"github.com/oneturn/oneturn/internal/searchbudget"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
@@ -189,5 +190,5 @@ func (g *Gateway) logRefusal(ctx context.Context, door, app string, p *refusedEr
 	if p.err == nil || p.status < http.StatusInternalServerError || errors.Is(p.err, context.Canceled) {
 		return
 	}
-	g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway "+door, app, throttle.Several, slog.LevelWarn, "a request failed", "door", door, "app", events.Clip(app), "err", events.LogText(p.err))
+	g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway "+door, app, throttle.Several, slog.LevelWarn, "a request failed", "door", door, "app", events.Clip(app), "err", feed.Reason(p.err))
 }

@@ -15,6 +15,9 @@ type access struct {
 	close func()
 }
 
+// Ready reports why no token can be checked yet.
+func (a *access) Ready() error { return auth.Ready(a.Authenticator) }
+
 // newAccess makes the authenticators that the settings ask for: static tokens are tried first, since they need no issuer.
 func newAccess(cfg *config.Gateway, logger *slog.Logger) (*access, error) {
 	if cfg.Dev {

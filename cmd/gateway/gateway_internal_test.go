@@ -90,6 +90,18 @@ func TestHealthCheckSucceedsWhileTheGatewayIsReady(t *testing.T) {
 	require.Equal(t, cli.Usage, check("nowhere at all"))
 }
 
+func TestGatewayWhoseIssuerHasNoKeysIsNotReady(t *testing.T) {
+	t.Parallel()
+	issuer := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(issuer.Close)
+	s, stop := started(t, "--jwks", issuer.URL+"/keys", "--issuer", "https://issuer.example", "--audience", "oneturn")
+	require.Equal(t, http.StatusServiceUnavailable, status(t, s.HTTP+"/readyz"))
+	var stderr bytes.Buffer
+	require.NotEqual(t, cli.OK, run(t.Context(), []string{"ready", "--http", strings.TrimPrefix(s.HTTP, "http://")}, noEnv, io.Discard, &stderr))
+	require.Contains(t, stderr.String(), "keys of tokens", "it has the reason")
+	require.Equal(t, cli.OK, stop())
+}
+
 func TestSpansOfTheGatewayAreExportedToTheCollector(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -43,7 +45,9 @@ func checkReady(ctx context.Context, address string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the gateway at %s is not ready: %s", address, response.Status)
+		const most = 1 << 10
+		reason, _ := io.ReadAll(io.LimitReader(response.Body, most)) // the status is enough
+		return fmt.Errorf("the gateway at %s is not ready: %s: %s", address, response.Status, bytes.TrimSpace(reason))
 	}
 	return nil
 }

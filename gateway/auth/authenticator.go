@@ -69,3 +69,21 @@ func (c Chain) Authenticate(ctx context.Context, r Request) (*Identity, error) {
 	}
 	return nil, err
 }
+
+// Ready reports why one of the authenticators cannot decide anything yet, nil if all can.
+func (c Chain) Ready() error {
+	for _, a := range c {
+		if err := Ready(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ready reports why an authenticator cannot decide anything yet: one that has a method Ready, such as a [*JWT].
+func Ready(a Authenticator) error {
+	if starts, ok := a.(interface{ Ready() error }); ok {
+		return starts.Ready()
+	}
+	return nil
+}

@@ -83,6 +83,9 @@ const opConfigure = "authenticate tokens"
 // Close ends a read of the keys that is running. Tokens are refused with [ErrUnavailable] afterwards if their key is not known.
 func (j *JWT) Close() { j.keys.close() }
 
+// Ready reports why no token can be checked, nil from the first time that the keys were read. It starts a read, and does not wait.
+func (j *JWT) Ready() error { return j.keys.ready() }
+
 // Authenticate implements [Authenticator].
 func (j *JWT) Authenticate(ctx context.Context, r Request) (*Identity, error) {
 	if r.Token == "" {

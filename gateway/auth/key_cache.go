@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -33,6 +35,7 @@ type keyCache struct {
 	read     time.Time              // when they were read
 	tried    time.Time              // when the last read began or, if it failed, ended
 	failures int                    // reads that have failed since
+	failed   error                  // of the last one of them
 	reading  chan struct{}          // closed when the read that is running ends; nil if there is none
 }
 
@@ -71,6 +74,24 @@ func (c *keyCache) find(ctx context.Context, kid string) ([]publicKey, error) {
 	}
 	return keys, nil
 }
+
+// ready reports why no token can be checked, nil since keys were read. It starts a read that is due.
+func (c *keyCache) ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys != nil {
+		return nil
+	}
+	if now := c.now(); c.reading == nil && c.due(now, false) {
+		c.begin(now)
+	}
+	if c.failed != nil {
+		return fmt.Errorf("the keys of tokens could not be read yet: %w", c.failed)
+	}
+	return errKeysUnread
+}
+
+var errKeysUnread = errors.New("the keys of tokens are not read yet")
 
 func waitFor(ctx context.Context, done <-chan struct{}) error {
 	select {
@@ -144,6 +165,7 @@ func (c *keyCache) finish(keys map[string][]publicKey, err error) (failures int,
 	if err != nil {
 		c.tried = now
 		c.failures++
+		c.failed = err
 	} else {
 		c.keys, c.read, c.failures = keys, now, 0
 	}

@@ -120,6 +120,26 @@ func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
 	require.Contains(t, is.log.String(), "keys of tokens cannot be read")
 }
 
+func TestAuthenticatorIsReadyFromTheFirstTimeThatItHasReadItsKeys(t *testing.T) {
+	t.Parallel()
+	is := newIssuer(t)
+	is.fail()
+	a := is.authenticator(t)
+	chain := auth.Chain{openTokens(t, entry("t1", "user: ada")), a}
+	require.Error(t, chain.Ready())
+	require.Eventually(t, func() bool { return is.log.String() != "" }, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, chain.Ready(), "keys of tokens could not be read")
+	reads := is.reads.Load()
+	is.publish(rs256().public(nil))
+	require.Error(t, chain.Ready())
+	require.Equal(t, reads, is.reads.Load(), "the pause is not over")
+	is.clock.advance(time.Minute)
+	require.Eventually(t, func() bool { return chain.Ready() == nil }, 10*time.Second, time.Millisecond)
+	is.fail()
+	is.clock.advance(48 * time.Hour)
+	require.NoError(t, chain.Ready(), "an outage of the issuer does not take all gateways out of service")
+}
+
 func TestKnownKeysRemainInUseForADayWhileTheIssuerIsDown(t *testing.T) {
 	t.Parallel()
 	s := rs256()

@@ -139,10 +139,10 @@ func (f *Feeds) Ready() error {
 	switch {
 	case f.life.Err() != nil:
 		return context.Cause(f.life)
+	case !f.nc.IsConnected(): // before what fails by that
+		return fmt.Errorf("feed: no connection to NATS: %w", nats.ErrDisconnected)
 	case f.tail != nil:
 		return f.tail
-	case !f.nc.IsConnected():
-		return fmt.Errorf("feed: %w", nats.ErrDisconnected)
 	}
 	return nil
 }

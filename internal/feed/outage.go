@@ -1,6 +1,13 @@
 package feed
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/events"
+)
 
 // outage decides how often it is logged that the consumer at the end of the journal is lost, and how soon another one is tried.
 type outage struct {
@@ -45,4 +52,12 @@ func (o *outage) over() bool {
 // pause is how long to wait before the next try.
 func (o *outage) pause() time.Duration {
 	return min(tailPause<<min(o.tries-1, 10), tailLongest)
+}
+
+// Reason is why something failed, for logs: without a connection nothing is sent, which nats.go reports as a full buffer.
+func Reason(err error) string {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return "no connection to NATS"
+	}
+	return events.LogText(err)
 }

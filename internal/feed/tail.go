@@ -54,7 +54,7 @@ func (f *Feeds) followTail() {
 		}
 		f.setTail(err)
 		if f.outage.report(begun, time.Now()) {
-			f.o.Logger.Info("feed: the end of the journal is not followed: another consumer is tried", "reason", err.Error(), "tries", f.outage.tries)
+			f.o.Logger.Info("feed: the end of the journal is not followed: another consumer is tried", "reason", Reason(err), "tries", f.outage.tries)
 		}
 		_ = pause.For(f.life, f.outage.pause()) // ends early with the feed
 	}
