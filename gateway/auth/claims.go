@@ -38,7 +38,7 @@ func readClaims(payload []byte, appClaim string) (*claims, error) {
 		issuer:    r.one("iss"),
 		audiences: r.required("aud"),
 		subject:   r.one("sub"),
-		apps:      r.required(appClaim),
+		apps:      r.tenants(appClaim),
 		chats:     r.list("chat_id"),
 		workflows: r.list("workflows"),
 		expires:   r.time("exp"),
@@ -104,6 +104,15 @@ func (r *claimReader) required(claim string) []string {
 	list := r.list(claim)
 	if len(list) == 0 {
 		r.fail(claim, "is missing or empty")
+	}
+	return list
+}
+
+// tenants reads the claim with the tenants, whose name the gateway decides.
+func (r *claimReader) tenants(claim string) []string {
+	list := r.list(claim)
+	if len(list) == 0 {
+		r.fail(claim, "is missing or empty: it has the tenant, and its name is the gateway's --tenant-claim")
 	}
 	return list
 }

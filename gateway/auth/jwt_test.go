@@ -257,6 +257,7 @@ func TestTheClaimWithTheTenantsHasAnyName(t *testing.T) {
 	require.Equal(t, []string{"globex"}, id.Apps, "app_id has no meaning then")
 	_, err = authenticate(t, a, s.sign(is.claims(nil), nil))
 	require.ErrorIs(t, err, auth.ErrTokenInvalid)
+	require.ErrorContains(t, err, "--tenant-claim")
 }
 
 func TestConfigurationOfTokensIsChecked(t *testing.T) {
