@@ -168,6 +168,7 @@ func (s *StaticTokens) reload() error {
 		if changed {
 			s.cfg.Log.Info("tokens were read", "tokens", count)
 		}
+	case s.sum == [sha256.Size]byte{}: // the first read: the error is returned
 	case err.Error() != s.problem:
 		s.problem = err.Error()
 		s.cfg.Log.Error("tokens cannot be read: the ones before remain valid", "error", err, "tokens", count)

@@ -221,6 +221,14 @@ func TestConnectionsOfARemovedTokenEndWhileNoOtherTokenComes(t *testing.T) {
 	require.NoError(t, onKept.Err())
 }
 
+func TestAFileOfTokensThatWasNeverReadIsReportedByItsErrorAlone(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	_, err := auth.OpenTokens(auth.StaticConfig{Path: filepath.Join(t.TempDir(), "none"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.Error(t, err)
+	require.Empty(t, log.String(), "no token was valid before")
+}
+
 func TestAMistakeInAFileOfTokensChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := openTokens(t, entry("t1", "user: ada"))
