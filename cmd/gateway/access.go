@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/gateway/auth"
 )
 
@@ -27,7 +29,7 @@ func newAccess(cfg *config.Gateway, logger *slog.Logger) (*access, error) {
 		}
 		dev, err := auth.NewDevelopment(cfg.Listen, origins)
 		if err != nil {
-			return nil, fmt.Errorf("--dev: %w", err)
+			return nil, fmt.Errorf("--dev: %w", withoutPlace(err))
 		}
 		return &access{dev, func() {}}, nil
 	}
@@ -48,4 +50,15 @@ func newAccess(cfg *config.Gateway, logger *slog.Logger) (*access, error) {
 		chain, stop = append(chain, jwt), jwt.Close
 	}
 	return &access{chain, stop}, nil
+}
+
+// withoutPlace is a mistake without the name of the field, which the flag before it has.
+func withoutPlace(err error) error {
+	var mistake *diag.Error
+	if !errors.As(err, &mistake) || len(mistake.Findings) != 1 {
+		return err
+	}
+	finding := mistake.Findings[0]
+	finding.Field = ""
+	return &diag.Error{Findings: []diag.Finding{finding}}
 }

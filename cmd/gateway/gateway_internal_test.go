@@ -144,7 +144,7 @@ func TestGatewayDoesNotStartWithoutADecisionWhoMayUseIt(t *testing.T) {
 		{nil, "nothing decides who may use the gateway"},
 		{[]string{"--dev", "--tokens", "x"}, "mutually exclusive"},
 		{[]string{"--jwks", "https://issuer.example/jwks"}, "--issuer and --audience"},
-		{[]string{"--dev", "--listen", "0.0.0.0:8090"}, "--dev"},
+		{[]string{"--dev", "--listen", "0.0.0.0:8090"}, "--dev: the gateway would accept"},
 		{[]string{"--tokens", "missing.yaml"}, "--tokens"},
 		{[]string{"--dev", "--origins", "*"}, "--origins"},
 		{[]string{"serve"}, "takes no arguments"},
