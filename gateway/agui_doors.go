@@ -182,5 +182,9 @@ func refusalOfInput(err error) error {
 	if !errors.As(err, &wrong) {
 		return refuse(http.StatusBadRequest, codeBadJSON, "the body cannot be read: send a RunAgentInput")
 	}
-	return refuse(wrong.Status(), wrong.Code, wrong.Error())
+	text := wrong.Msg // without the code, which is next to it
+	if wrong.Field != "" {
+		text = wrong.Field + ": " + text
+	}
+	return refuse(wrong.Status(), wrong.Code, text)
 }

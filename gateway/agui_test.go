@@ -267,6 +267,15 @@ func TestTokenOfSeveralTenantsNamesTheOneOfARun(t *testing.T) {
 	}
 }
 
+func TestInputThatCannotBeUsedIsRefusedInOnePhrase(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	var body struct{ Message string }
+	g.post("ada", "/agui/Shop", map[string]any{"threadId": "c"}).into(&body)
+	require.NotContains(t, body.Message, "missing_field", "the code is next to it")
+	require.Contains(t, body.Message, "runId: ")
+}
+
 func TestRunThatNoAgentTakesUpEndsAsAnError(t *testing.T) {
 	t.Parallel()
 	g := open(t, quick, func(o *gateway.Options) { o.FirstTurn = time.Second })

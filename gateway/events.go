@@ -48,7 +48,7 @@ func (g *Gateway) events(c *call) error {
 	}
 	limit := defaultPage
 	if text := c.r.URL.Query().Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > largestPage {
 			return refuse(http.StatusBadRequest, "bad_limit", "limit is not a number from 1 to 1000")
 		}
 	}
@@ -62,7 +62,7 @@ func (g *Gateway) events(c *call) error {
 	if reset {
 		after = 0
 	}
-	found, err := g.page(c.r.Context(), c.target, after, min(limit, largestPage))
+	found, err := g.page(c.r.Context(), c.target, after, limit)
 	if err != nil {
 		return err
 	}

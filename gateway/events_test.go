@@ -48,6 +48,8 @@ func TestPagesOfAChatHaveEachEventOnceInOrder(t *testing.T) {
 	require.Equal(t, "chat.tool_response", all[31].Type)
 	require.Equal(t, "bad_cursor", g.get("ada", "/api/chats/app/c/events?after=x").code())
 	require.Equal(t, "bad_limit", g.get("ada", "/api/chats/app/c/events?limit=0").code())
+	require.Equal(t, "bad_limit", g.get("ada", "/api/chats/app/c/events?limit=1001").code())
+	require.Equal(t, http.StatusOK, g.get("ada", "/api/chats/app/c/events?limit=1000").status)
 }
 
 func TestStreamContinuesAfterTheLastEventID(t *testing.T) {

@@ -322,10 +322,9 @@ func TestManyParametersAndHeadersCostLittle(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, g.get("ada", "/api/chats/app/c/events", header...).status)
 	require.Less(t, time.Since(began), 10*time.Second)
-	for _, query := range []string{"after=-1", "after=1e3", "after=18446744073709551616", "after=0x10", "after=%201", "limit=0", "limit=-1", "limit=1e9", "limit=99999999999999999999"} {
+	for _, query := range []string{"after=-1", "after=1e3", "after=18446744073709551616", "after=0x10", "after=%201", "limit=0", "limit=-1", "limit=1e9", "limit=1000000000", "limit=99999999999999999999"} {
 		require.Equal(t, http.StatusBadRequest, g.get("ada", "/api/chats/app/c/events?"+query).status, query)
 	}
-	require.Equal(t, http.StatusOK, g.get("ada", "/api/chats/app/c/events?limit=1000000000").status, "a page has its own limit")
 }
 
 // What a body names never counts more than the token.

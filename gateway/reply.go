@@ -84,7 +84,7 @@ func (g *Gateway) refusalOf(err error) *refusedError {
 	}
 	var denied *auth.Error
 	if errors.As(err, &denied) {
-		return &refusedError{status: denied.Status(), code: string(denied.Code), message: denied.Msg, header: denied.Header(), err: denied.Err}
+		return &refusedError{status: denied.Status(), code: string(denied.Code), message: denied.Msg, retry: denied.RetryAfter, header: denied.Header(), err: denied.Err}
 	}
 	var busy *searchbudget.BusyError
 	if errors.As(err, &busy) && busy.After > 0 && g.current.Load().feeds.Ready() == nil {
@@ -107,7 +107,7 @@ func refusalOfBody(err error) *refusedError {
 	}
 	var syntax *events.SyntaxError
 	if errors.As(err, &syntax) {
-		return refuse(http.StatusBadRequest, codeBadJSON, syntax.Error())
+		return refuse(http.StatusBadRequest, codeBadJSON, syntax.Error()+": send one JSON object")
 	}
 	var wrong *events.Error
 	if errors.As(err, &wrong) && wrong.Code == events.CodeTooLarge {
@@ -119,16 +119,21 @@ func refusalOfBody(err error) *refusedError {
 	return refuse(http.StatusBadRequest, codeBadJSON, "the body cannot be read: send one JSON object")
 }
 
-// noSuchField is the refusal of a body that lacks a field.
+// noSuchField is the refusal of a body or frame that lacks a field.
 func noSuchField(name string) *refusedError {
-	return refuse(http.StatusBadRequest, codeMissingField, name+" is missing: send it in the body")
+	return refuse(http.StatusBadRequest, codeMissingField, name+" is missing: add it to the JSON object")
+}
+
+// seconds is when to try again, at least 1; 0 if that is not known.
+func (p *refusedError) seconds() int {
+	return int((max(p.retry, 0) + time.Second - 1) / time.Second)
 }
 
 // write sends the refusal.
 func (p *refusedError) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), p.header)
 	if p.retry > 0 && w.Header().Get("Retry-After") == "" {
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int((p.retry+time.Second-1)/time.Second))))
+		w.Header().Set("Retry-After", strconv.Itoa(p.seconds()))
 	}
 	writeJSON(w, p.status, struct {
 		Status  int    `json:"status"`
@@ -187,7 +192,7 @@ func encode(v any) ([]byte, error) {
 
 // logRefusal logs a refusal that the client has not caused: a failure of the gateway, of NATS or of the keys of tokens.
 func (g *Gateway) logRefusal(ctx context.Context, door, app string, p *refusedError) {
-	if p.err == nil || p.status < http.StatusInternalServerError || errors.Is(p.err, context.Canceled) {
+	if p.err == nil || p.status < http.StatusInternalServerError || errors.Is(p.err, context.Canceled) || errors.Is(p.err, errCloseByClient) {
 		return
 	}
 	g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway "+door, app, throttle.Several, slog.LevelWarn, "a request failed", "door", door, "app", events.Clip(app), "err", feed.Reason(p.err))

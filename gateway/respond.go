@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -92,7 +93,7 @@ func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target,
 	}
 	if q == nil {
 		unknown := events.NewAnswerResult(events.AnswerUnknown, given.ToolCallID,
-			"there is no such question in this chat: if its turn was published just now, send the answer again")
+			fmt.Sprintf("there is no such question in this chat of tenant %.80q: name another tenant as app_id; if its turn was published just now, send the answer again", t.App))
 		return &unknown, nil
 	}
 	t.Workflow = q.Workflow

@@ -74,6 +74,15 @@ func TestRefusedAnswerNamesTheReasonAndLeavesTheQuestionOpen(t *testing.T) {
 	require.Equal(t, "accepted", g.post("ada", respondPath, good).code())
 }
 
+func TestAnswerThatFindsNoQuestionNamesTheTenantThatWasSearched(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	r := g.post("ada", "/api/tool-call/respond", map[string]any{"chat_id": "c", "tool_call_id": "q", "response": true})
+	require.Equal(t, http.StatusNotFound, r.status)
+	require.Contains(t, string(r.body), `tenant \"app\"`)
+	require.Contains(t, string(r.body), "app_id")
+}
+
 func TestBodyIsRefusedByItsSizeTypeAndForm(t *testing.T) {
 	t.Parallel()
 	g := open(t)

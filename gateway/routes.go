@@ -92,6 +92,10 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 	if err := g.enter(c); err != nil {
 		p := g.refusalOf(err)
 		c.code = p.code
+		if r.Context().Err() != nil && p.status >= http.StatusInternalServerError && !out.begun { // a reply is not read
+			out.begun, out.status = true, statusClientLeft
+			return
+		}
 		g.logRefusal(r.Context(), c.door, c.target.App, p)
 		if !out.begun {
 			if !c.bodyRead {
@@ -101,6 +105,9 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// statusClientLeft counts requests whose clients left before the reply.
+const statusClientLeft = 499
 
 // panicked replies to a request whose door has a bug. The client learns nothing about it.
 func (g *Gateway) panicked(c *call, out *recorder, v any) {

@@ -2,6 +2,8 @@ package gateway_test
 
 import (
 	"bufio"
+	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/gateway"
@@ -47,6 +50,37 @@ func TestEveryReplyIsJSONThatNoCacheStores(t *testing.T) {
 		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
 		require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
 	}
+}
+
+func TestClientThatLeftBeforeItsReplyDoesNotCountAsAFailure(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	var log harness.Output
+	g := open(t, func(o *gateway.Options) { o.Registry, o.Logger = registry, slog.New(slog.NewTextHandler(&log, nil)) })
+	ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.http.URL+"/api/tool-call/respond", strings.NewReader(`{"chat_id":"c","tool_call_id":"q","response":1}`))
+	require.NoError(t, err)
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer ada"}}
+	_, err = http.DefaultTransport.RoundTrip(r) //nolint:bodyclose // there is no reply
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var codes []string
+	require.Eventually(t, func() bool {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				for _, label := range m.GetLabel() {
+					if family.GetName() == "oneturn_gateway_requests_total" && label.GetName() == "code" {
+						codes = append(codes, label.GetValue())
+					}
+				}
+			}
+		}
+		return len(codes) > 0
+	}, 20*time.Second, 10*time.Millisecond)
+	require.Equal(t, []string{"499"}, codes)
+	require.NotContains(t, log.String(), "a request failed")
 }
 
 func TestEncodedSlashIsPartOfAnIDAndIsDecodedOnce(t *testing.T) {

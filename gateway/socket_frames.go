@@ -99,6 +99,7 @@ func (s *socket) handle(ctx context.Context, data []byte, h *held) error {
 		}
 	}()
 	err := s.g.countRequest(s.id, s.target)
+	limited := errors.Is(err, auth.ErrRateLimited)
 	if err == nil {
 		err = h.decode(ctx, data, func() error { return f.read(data) })
 	}
@@ -110,26 +111,51 @@ func (s *socket) handle(ctx context.Context, data []byte, h *held) error {
 	switch {
 	case err == nil || errors.As(err, &stop):
 		return err
-	case errors.Is(err, auth.ErrRateLimited), errors.As(err, &refused) && refused.retry > 0:
+	case limited, errors.As(err, &refused) && refused.retry > 0:
+		if limited { // the reply names it
+			_ = h.decode(ctx, data, func() error { return f.read(data) })
+		}
 		_ = pause.For(ctx, limitedPause) // what comes next waits at the client; the end of ctx is noticed by the next read
 	case s.bad.count(time.Now()):
 		return errCloseBad
 	}
-	return s.sendError(err)
+	return s.sendError(f, err)
 }
 
-// sendError reports a frame that has no effect.
-func (s *socket) sendError(err error) error {
+// frameError is the data of a frame error. It names the frame that has no effect, as far as that can be read.
+type frameError struct {
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	RetryAfter int    `json:"retry_after,omitempty"` // in seconds
+	Type       string `json:"type,omitempty"`        // as it was sent
+	MessageID  string `json:"message_id,omitempty"`
+	Turn       string `json:"turn,omitempty"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+}
+
+// sendError reports a frame that has no effect, nil for one that is not an object with a type.
+func (s *socket) sendError(f *frame, err error) error {
 	p := s.g.refusalOf(err)
-	return s.writeOwn("error", struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{p.code, p.message})
+	report := frameError{Code: p.code, Message: p.message, RetryAfter: p.seconds()}
+	if f != nil {
+		report.Type, report.MessageID, report.Turn = f.sent, f.id("message_id", "id"), f.id("turn", "turn_idempotency_key")
+		report.ToolCallID = f.id(questionNames()...)
+	}
+	return s.writeOwn("error", report)
+}
+
+// id is an id of a frame, "" for what is too long for one.
+func (f *frame) id(names ...string) string {
+	if id := textAt(f.data, names...); len(id) <= events.MaxIDBytes {
+		return id
+	}
+	return ""
 }
 
 // frame is an inbound frame.
 type frame struct {
 	kind  string // without "chat."
+	sent  string // with it
 	data  map[string]any
 	trace string // the traceparent that it continues, "" for none
 	held  *held  // by the frame
@@ -154,7 +180,7 @@ func (f *frame) read(data []byte) error {
 	if kind == "" {
 		return badFrame(codeMissingField, "type is missing: send it as a text")
 	}
-	f.kind, f.data = strings.TrimPrefix(kind, events.TypePrefix), top
+	f.kind, f.sent, f.data = strings.TrimPrefix(kind, events.TypePrefix), events.Clip(kind), top
 	if inner, ok := top["data"].(map[string]any); ok {
 		f.data = inner
 	}

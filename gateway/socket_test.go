@@ -170,12 +170,33 @@ func TestBadFramesAreReportedAndTooManyCloseTheSocket(t *testing.T) {
 		require.NotEmpty(t, f.Data["code"], text)
 		require.NotEmpty(t, f.Data["message"], text)
 	}
-	for range 20 - len(bad) {
+	s.send(map[string]any{"type": "chat.cancel", "data": map[string]any{"message_id": "m", "reason": "x"}})
+	f, _ := s.until("error")
+	require.Equal(t, "missing_field", f.Data["code"])
+	require.Equal(t, "chat.cancel", f.Data["type"], "it names the frame")
+	require.Equal(t, "m", f.Data["message_id"])
+	require.NotContains(t, f.Data["message"], "body")
+	for range 20 - len(bad) - 1 {
 		s.sendText([]byte(`{`))
 	}
 	code, reason, _ := s.closed()
 	require.Equal(t, websocket.StatusPolicyViolation, code)
 	require.Equal(t, "bad_frames", reason)
+}
+
+func TestFrameTooManyIsNamedWithTheTimeToWait(t *testing.T) {
+	t.Parallel()
+	g := open(t, limited)
+	s := g.socket("ada", "c", "")
+	s.until(boundaryType)
+	for range 4 {
+		s.send(map[string]any{"type": "user.input.submit", "text": "hello", "message_id": "m"})
+	}
+	f, _ := s.until("error")
+	require.Equal(t, "rate_limited", f.Data["code"])
+	require.Equal(t, "user.input.submit", f.Data["type"])
+	require.Equal(t, "m", f.Data["message_id"])
+	require.InDelta(t, 1, f.Data["retry_after"], 0)
 }
 
 func TestFrameThatIsBinaryOrTooLargeClosesTheSocket(t *testing.T) {
