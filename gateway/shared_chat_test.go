@@ -80,6 +80,6 @@ func TestThrottleHoldsEventsBackAndEndsNoSocket(t *testing.T) {
 	s := g.socket("ada", "c", "")
 	s.until(boundaryType)
 	g.gateway.Throttle("app")
-	g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}) // it gives the chat an owner, who has to be read
+	g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}) // it gives the chat an owner, and the owner has to be read
 	s.until("chat.tool_response")
 }
