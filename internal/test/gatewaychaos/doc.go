@@ -15,7 +15,7 @@
 //
 // The test itself has the tag chaos. stage_test.go starts the processes (program_test.go); tools_test.go and orchestrator_test.go are
 // the tools and the agents; chat_test.go is what a user does in a chat, with WebSockets (socket_test.go) and with AG-UI's client
-// (agui_client_test.go); faults_test.go injects the faults. `make mutants-chaos` plants faults in the gateways, which the test has to find.
+// (agui_client_test.go); faults_test.go injects the faults. `make gateway-mutants` plants faults in the gateways, which the test has to find.
 //
 // # Invariants
 //

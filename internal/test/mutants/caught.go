@@ -23,7 +23,7 @@ const limit = 2 * time.Minute
 // RequireOverlay fails a test in a build without the overlay, in which no fault can be planted.
 func RequireOverlay(t *testing.T) {
 	t.Helper()
-	require.True(t, Overlaid, "built without -overlay: run make mutants or make mutants-chaos")
+	require.True(t, Overlaid, "built without -overlay: run make mutants, make mutants-chaos or make gateway-mutants")
 }
 
 // EachIsCaught runs the tests of a suite, which has to be the calling package, again: each as it is, which has to pass,
