@@ -269,7 +269,7 @@ func TestTurnOfAMessageThatIsResumedIsAsOldAsTheMessage(t *testing.T) {
 	k.Variables = &failsOnce{k.Variables, 1}
 	m := k.writes("m1", "Architect", `{"title":"Shop"}`)
 	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
-	k.MaxEventAge = time.Nanosecond // which the text is by now, and the resume is not
+	k.MaxEventAge = -time.Minute // the text is older, whatever the two clocks differ by, and the resume is not
 	body, err := events.EncodeResume(&events.Resume{
 		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", Key: subjects.MessageKey("app", "chat", "", "m1").String(), Message: true,
 	}, m.Stored)

@@ -202,6 +202,10 @@ func TestGatewayThatStopsUnderLoadLosesNothing(t *testing.T) {
 			return len(page.Questions) > 0
 		}, 20*time.Second, 20*time.Millisecond)
 	}
+	require.Eventually(t, func() bool { // the worker announces its workflows meanwhile
+		_, body := l.post("/agui/Shop/stop/one", map[string]any{"runId": "none"})
+		return !strings.Contains(body, "unknown_workflow")
+	}, 20*time.Second, 20*time.Millisecond)
 	stop()
 	verdict := make(chan string, 1)
 	go func() {

@@ -20,8 +20,8 @@ import (
 // The times of [Workflows].
 const (
 	readEvery = 30 * time.Second
-	readAgain = 2 * time.Second // the least time between two reads
-	patience  = 4 * time.Second // of a caller for a read
+	readAgain = 500 * time.Millisecond // the least time between two reads
+	patience  = 4 * time.Second        // of a caller for a read
 )
 
 // ErrUnknown means that no worker has announced a workflow.
@@ -60,7 +60,7 @@ func newWorkflows(s store, space subjects.Space, logger *slog.Logger) *Workflows
 	return w
 }
 
-// Run reads the list until ctx ends: every 30 seconds, and within two seconds when a workflow is not found. Only the first
+// Run reads the list until ctx ends: every 30 seconds, and within half a second when a workflow is not found. Only the first
 // failure in a row is logged.
 func (w *Workflows) Run(ctx context.Context) {
 	for {
@@ -116,8 +116,8 @@ func (w *Workflows) decode(stored []entry) []Workflow {
 }
 
 // Find returns a workflow by its name: the exact one, else the only one that differs from it in case at most, as workers find
-// it. An unknown name waits for the list to be read again if that was not just done. The error is [ErrUnknown], or why the list
-// cannot be read, such as [ErrMissing]: whether there is such a workflow is not known then.
+// it. That a name is unknown is decided by a read that began after the call: it may have been announced just now. The error is
+// [ErrUnknown], or why the list cannot be read, such as [ErrMissing]: whether there is such a workflow is not known then.
 func (w *Workflows) Find(ctx context.Context, name string) (Workflow, error) {
 	v, err := w.await(ctx, func(v *view) bool { return v.find(name) != nil })
 	if found := v.find(name); found != nil {
@@ -148,14 +148,14 @@ func (w *Workflows) List(ctx context.Context) ([]Workflow, error) {
 	return nil, fmt.Errorf("list workflows: %w", err)
 }
 
-// await returns the first view that is enough, or that was read just now. An error means that there was none in time.
+// await returns the first view that is enough, or whose read began after the call. An error means that there was none in time.
 func (w *Workflows) await(ctx context.Context, enough func(*view) bool) (*view, error) {
 	start := time.Now()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
 		v := w.view.Load()
-		if enough(v) || start.Sub(v.began) < readAgain {
+		if enough(v) || v.began.After(start) {
 			return v, nil
 		}
 		select {

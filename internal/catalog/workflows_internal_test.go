@@ -3,8 +3,11 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,26 +78,50 @@ func TestNameIsFoundAsWorkersFindIt(t *testing.T) {
 	})
 }
 
-func TestUnknownNamesCauseAReadEveryTwoSecondsAtMost(t *testing.T) {
+func TestUnknownNamesCauseAReadEveryHalfSecondAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &fake{}, &lines{}
 		w, stop := list(t, store, log)
 		defer stop()
-		start := time.Now()
-		for time.Since(start) < time.Minute {
-			for i := range 10 {
-				_, err := w.Find(t.Context(), fmt.Sprint("no ", i))
-				require.ErrorIs(t, err, ErrUnknown)
-			}
-			pass(t, 100*time.Millisecond)
+		var asked sync.WaitGroup
+		var other atomic.Int32
+		end := time.Now().Add(time.Minute)
+		for i := range 10 {
+			asked.Go(func() {
+				for time.Now().Before(end) {
+					_, err := w.Find(t.Context(), fmt.Sprint("no ", i))
+					if !errors.Is(err, ErrUnknown) {
+						other.Add(1)
+					}
+				}
+			})
 		}
+		asked.Wait()
+		require.Zero(t, other.Load())
 		reads, _ := store.counts()
-		require.InDelta(t, 30, reads, 2)
+		require.InDelta(t, 120, reads, 2)
 		before := reads
 		pass(t, 10*time.Minute)
 		reads, _ = store.counts()
 		require.InDelta(t, 20, reads-before, 2)
+	})
+}
+
+func TestWorkflowThatWasAnnouncedAfterTheLastReadIsFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, log := &fake{}, &lines{}
+		w, stop := list(t, store, log)
+		defer stop()
+		_, err := w.List(t.Context())
+		require.NoError(t, err)
+		pass(t, time.Millisecond)
+		put(t, store, "default", Workflow{Name: "New"})
+		start := time.Now()
+		_, err = w.Find(t.Context(), "New")
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), readAgain)
 	})
 }
 
