@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // The times of the keys of an issuer.
@@ -15,6 +17,7 @@ const (
 	keysUsable  = 24 * time.Hour   // how long they are used when they cannot be read
 	readPause   = 30 * time.Second // between reads because of a key that is not known
 	firstRetry  = time.Second      // after a read that failed; doubled each time up to readPause
+	unreadPause = time.Second / 10 // between reads for tokens while no keys were ever read: all users wait for them
 	readTimeout = 5 * time.Second
 )
 
@@ -29,6 +32,7 @@ type keyCache struct {
 	cancel context.CancelFunc
 
 	running sync.WaitGroup // the read
+	lines   throttle.Lines // of the log
 
 	mu       sync.Mutex
 	keys     map[string][]publicKey // by kid; nil before the first read
@@ -57,7 +61,11 @@ func (c *keyCache) find(ctx context.Context, kid string) ([]publicKey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keys := c.known(kid)
-	if now := c.now(); c.reading == nil && c.due(now, keys != nil) {
+	pause := c.pause()
+	if c.keys == nil {
+		pause = unreadPause
+	}
+	if now := c.now(); c.reading == nil && c.due(now, keys != nil, pause) {
 		c.begin(now)
 	}
 	if reading := c.reading; keys == nil && reading != nil {
@@ -82,7 +90,7 @@ func (c *keyCache) ready() error {
 	if c.keys != nil {
 		return nil
 	}
-	if now := c.now(); c.reading == nil && c.due(now, false) {
+	if now := c.now(); c.reading == nil && c.due(now, false, c.pause()) {
 		c.begin(now)
 	}
 	if c.failed != nil {
@@ -110,15 +118,15 @@ func (c *keyCache) known(kid string) []publicKey {
 	return c.keys[kid]
 }
 
-// due reports whether the keys must be read: they are old or a key is not known, and the last read is not too recent.
-func (c *keyCache) due(now time.Time, known bool) bool {
+// due reports whether the keys must be read: they are old or a key is not known, and the last read was a pause ago.
+func (c *keyCache) due(now time.Time, known bool, pause time.Duration) bool {
 	if c.ctx.Err() != nil || known && now.Sub(c.read) < keysFresh {
 		return false
 	}
-	return c.tried.IsZero() || now.Sub(c.tried) >= c.pause()
+	return c.tried.IsZero() || now.Sub(c.tried) >= pause
 }
 
-// pause is how long after the last read the next one may begin.
+// pause is how long after the last read the next one may begin, unless users wait for the first keys.
 func (c *keyCache) pause() time.Duration {
 	if c.failures == 0 {
 		return readPause
@@ -132,7 +140,10 @@ func (c *keyCache) unknown() error {
 	if c.failures == 0 && c.keys != nil && c.ctx.Err() == nil {
 		return invalid("the key that signed the token is not known")
 	}
-	wait := max(c.pause()-c.now().Sub(c.tried), firstRetry)
+	wait := firstRetry
+	if c.keys != nil {
+		wait = max(c.pause()-c.now().Sub(c.tried), firstRetry)
+	}
 	return &Error{Code: CodeUnavailable, Msg: "the token cannot be checked now, since the keys of its issuer cannot be read: try again", RetryAfter: wait}
 }
 
@@ -151,7 +162,7 @@ func (c *keyCache) fetch(done chan struct{}) {
 	failures, pause := c.finish(keys, err)
 	close(done)
 	if err != nil {
-		c.log.WarnContext(ctx, "keys of tokens cannot be read", "error", err, "retry_in", pause, "failures", failures)
+		c.lines.Log(c.ctx, c.log, c.now(), "keys", "", throttle.Several, slog.LevelWarn, "keys of tokens cannot be read", "error", err, "retry_in", pause, "failures", failures)
 		return
 	}
 	c.log.InfoContext(ctx, "keys of tokens were read", "keys", len(keys), "skipped", skipped)

@@ -85,14 +85,11 @@ func TestTwoKeysMayHaveTheSameID(t *testing.T) {
 	}
 }
 
-func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
-	t.Parallel()
-	s := rs256()
-	is := newIssuer(t)
-	is.fail()
-	a := is.authenticator(t)
-	try := func() *auth.Error {
-		_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+// refusals returns a function that authenticates a token of an issuer that is down, and returns the refusal, nil if there is none.
+func refusals(t *testing.T, is *issuer, a auth.Authenticator, token string) func() *auth.Error {
+	t.Helper()
+	return func() *auth.Error {
+		_, err := authenticate(t, a, token)
 		if err == nil {
 			return nil
 		}
@@ -104,7 +101,19 @@ func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
 		require.NotContains(t, e.Msg, is.server.URL)
 		return e
 	}
-	reads := int32(0)
+}
+
+func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
+	t.Parallel()
+	s, next := rs256(), signer{"k2", jose.ES256, p256()}
+	is := newIssuer(t, s.public(nil))
+	a := is.authenticator(t)
+	_, err := authenticate(t, a, s.sign(is.claims(nil), nil))
+	require.NoError(t, err)
+	is.fail()
+	is.clock.advance(time.Minute)
+	try := refusals(t, is, a, next.sign(is.claims(nil), nil))
+	reads := is.reads.Load()
 	for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
 		pause := time.Duration(seconds) * time.Second
 		reads++
@@ -115,9 +124,30 @@ func TestTokensAreUndecidedWhileTheIssuerIsDown(t *testing.T) {
 		require.Equal(t, reads, is.reads.Load(), "no read before the pause of %s is over", pause)
 		is.clock.advance(time.Millisecond)
 	}
-	is.publish(s.public(nil))
+	is.publish(s.public(nil), next.public(nil))
 	require.Nil(t, try())
 	require.Contains(t, is.log.String(), "keys of tokens cannot be read")
+}
+
+// A gateway that has started before its issuer is of use as soon as the issuer is there, however often its keys could not be read.
+func TestTokensAreValidWhenAnIssuerStartsAfterTheGateway(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t)
+	is.fail()
+	a := is.authenticator(t)
+	try := refusals(t, is, a, s.sign(is.claims(nil), nil))
+	for range 100 {
+		reads := is.reads.Load()
+		for range 3 {
+			require.Equal(t, time.Second, try().RetryAfter)
+		}
+		require.Equal(t, reads+1, is.reads.Load(), "ten reads a second at most")
+		is.clock.advance(100 * time.Millisecond)
+	}
+	is.publish(s.public(nil))
+	require.Nil(t, try())
+	require.LessOrEqual(t, strings.Count(is.log.String(), "keys of tokens cannot be read"), 10)
 }
 
 func TestAuthenticatorIsReadyFromTheFirstTimeThatItHasReadItsKeys(t *testing.T) {

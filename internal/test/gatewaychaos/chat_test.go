@@ -111,7 +111,7 @@ func (c *userChat) write(ctx context.Context, n int) bool {
 		_ = pause.For(within, time.Duration(c.rng.IntN(300))*time.Millisecond)
 	}
 	if !ended() && ctx.Err() == nil {
-		c.stage.verdict.Brokenf("G6", "chat %s: what follows from message %q has not ended", c.id, text)
+		c.stage.verdict.Brokenf("G6", "chat %s: what follows from message %q has not ended:%s", c.id, text, c.stage.journal.History(c.id))
 		return false
 	}
 	c.stage.count("turns")

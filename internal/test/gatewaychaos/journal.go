@@ -134,6 +134,22 @@ func (j *Journal) Records(chat string) []Record {
 	return nil
 }
 
+// History returns what the records of a chat are, one in a line, for a violation: what was stored last shows what is missing.
+func (j *Journal) History(chat string) string {
+	var b strings.Builder
+	for _, r := range j.Records(chat) {
+		e := &r.event
+		fmt.Fprintf(&b, "\n  %d %s turn %q message %q call %q", r.Sequence, r.Kind, e.Turn, e.MessageID, e.ToolCallID)
+		if e.Awaiting {
+			b.WriteString(" asks")
+		}
+		if e.Code != "" {
+			fmt.Fprintf(&b, " %s", e.Code)
+		}
+	}
+	return b.String()
+}
+
 // ChatOf returns the chat of a record, "" if there is no such record.
 func (j *Journal) ChatOf(sequence uint64) string {
 	j.mu.Lock()

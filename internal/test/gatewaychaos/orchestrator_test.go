@@ -54,11 +54,11 @@ var errLost = errors.New("deliveries are missing")
 
 // follow reads records after the last one that is known, until anything fails.
 func (o *orchestrator) follow(ctx context.Context, nc *nats.Conn) error {
+	reconnects := nc.Stats().Reconnects // before there is a consumer, which a restart of the server loses
 	consumer, err := o.js.CreateConsumer(ctx, o.space.TurnsStream(), o.consumer(o.journal.Last()+1))
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
-	reconnects := nc.Stats().Reconnects
 	for delivered := uint64(0); ctx.Err() == nil; {
 		batch, err := consumer.Fetch(500, jetstream.FetchMaxWait(200*time.Millisecond))
 		if err != nil {
@@ -77,6 +77,9 @@ func (o *orchestrator) follow(ctx context.Context, nc *nats.Conn) error {
 				return err
 			}
 			o.react(ctx, r)
+		}
+		if err := batch.Error(); err != nil {
+			return fmt.Errorf("follow: %w", err)
 		}
 		if nc.Stats().Reconnects != reconnects {
 			return errLost
