@@ -26,10 +26,10 @@ func (r *run) load(ctx context.Context) error {
 			if r.room == nil {
 				return errNoRoom
 			}
-			return r.take(ctx, c)
+			return r.take(c)
 		})
-		if err == nil && r.unsure {
-			return r.askOthers(ctx)
+		if err == nil {
+			return r.confirm(ctx)
 		}
 		if !errors.Is(err, errNoRoom) {
 			return err
@@ -44,16 +44,16 @@ func (r *run) load(ctx context.Context) error {
 var errNoRoom = errors.New("no room for a snapshot")
 
 // take takes what the run needs from the chat, which other runs use after it.
-func (r *run) take(ctx context.Context, c *loadedChat) error {
+func (r *run) take(c *loadedChat) error {
 	r.chat, r.last = c.chat, c.last
-	if err := r.makePlan(ctx); err != nil {
+	if err := r.makePlan(); err != nil {
 		return err
 	}
 	if !r.chat.Empty() {
 		r.first = append(r.view.Snapshot(r.chat, r.plan.messages), r.view.Activities(r.chat)...)
 	}
 	r.chat = r.chat.Continued()
-	r.open.follows.Store(!r.connect && !r.unsure)
+	r.open.follows.Store(!r.connect && !r.unsure && r.doubted == nil)
 	return nil
 }
 

@@ -34,8 +34,8 @@ type answer struct {
 // maxMessages bounds the new messages of one run: a client has one, or those that it could not send for a while.
 const maxMessages = 16
 
-// makePlan makes the plan, or refuses the run. A connect has none.
-func (r *run) makePlan(ctx context.Context) error {
+// makePlan makes the plan, or refuses the run. A connect has none. It reads nothing but the chat, which other runs wait for.
+func (r *run) makePlan() error {
 	if r.connect {
 		return nil
 	}
@@ -46,9 +46,7 @@ func (r *run) makePlan(ctx context.Context) error {
 		return nil
 	}
 	r.findMessages(open)
-	if err := r.checkNewest(ctx); err != nil {
-		return err
-	}
+	r.doubted = r.newestOfAnotherText()
 	if len(r.plan.messages) > maxMessages {
 		return refuse(http.StatusBadRequest, "too_many_messages", fmt.Sprintf("the input has %d new messages: send at most %d at a time", len(r.plan.messages), maxMessages))
 	}
@@ -66,9 +64,9 @@ func (r *run) makePlan(ctx context.Context) error {
 	return nil
 }
 
-// checkNewest refuses an input whose last message is of the user and has the id of another one. Older messages are a history, which the
-// journal knows better. A client may have the message as it was sent, or as it is displayed.
-func (r *run) checkNewest(ctx context.Context) error {
+// newestOfAnotherText returns the last message of the input if it is of the user and the chat has its id, but displays another text: nil if it
+// does not. Older messages are a history, which the journal knows better.
+func (r *run) newestOfAnotherText() *agui.Message {
 	if len(r.in.Messages) == 0 {
 		return nil
 	}
@@ -76,11 +74,23 @@ func (r *run) checkNewest(ctx context.Context) error {
 	if m.Role != agui.RoleUser || r.chat.Stored(m.ID) == 0 || r.chat.Displays(m) {
 		return nil
 	}
-	err := r.g.checkStored(ctx, r.userMessage(m))
-	if errors.Is(err, errNotStored) { // or it has a run id
-		return nil
+	return m
+}
+
+// confirm refuses the run by what others know than the chat, which it keeps from no other run meanwhile.
+func (r *run) confirm(ctx context.Context) error {
+	if r.doubted != nil { // a client may have the message as it was sent
+		err := r.g.checkStored(ctx, r.userMessage(r.doubted))
+		if err != nil && !errors.Is(err, errNotStored) { // or it has a run id
+			return err
+		}
+		r.doubted = nil
 	}
-	return err
+	if r.unsure {
+		return r.askOthers(ctx)
+	}
+	r.open.follows.Store(!r.connect)
+	return nil
 }
 
 // busy reports whether a turn runs, or a message of the user waits for its turn. It notes when the other gateways have to be asked.

@@ -40,6 +40,7 @@ type run struct {
 	room  *room        // of the snapshot
 
 	plan       plan
+	doubted    *agui.Message       // the chat displays another text under its id; the journal knows which one it was
 	unsure     bool                // a message waits for its turn; only the other gateways know whether in a run
 	results    chan deliveryResult // results of the answers of this run
 	pending    int                 // answers without a result

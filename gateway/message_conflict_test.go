@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway"
 	"github.com/oneturn/oneturn/internal/test/harness"
 )
@@ -79,4 +81,25 @@ func TestFrameAndRunWithTheIDOfAnotherMessageAreRefused(t *testing.T) {
 	same := g.run(g.http.URL, "ada", "/agui/Shop", userText("r2", "one"))
 	require.Equal(t, http.StatusOK, same.status)
 	same.cancel()
+}
+
+func TestRunWhoseMessageIsComparedWithTheJournalKeepsNoOtherFromTheChat(t *testing.T) {
+	t.Parallel()
+	g := openAgent(t)
+	s := g.socket("ada", "c", "")
+	s.until(boundaryType)
+	s.send(map[string]any{"type": "user.input.submit", "text": "one", "message_id": "u1"})
+	s.until("ack.input")
+	reads, intercepted := interceptReads(t)
+	_, slow := g.replica(quick, intercepted(g.server))
+	g.lists(slow.URL)
+	g.run(slow.URL, "ada", "/agui/Shop/connect", input("r0", nil)).until(agui.TypeMessagesSnapshot) // it knows whose the chat is
+	release := reads.hold(events.RecordText)
+	compared := make(chan int, 1)
+	go func() { compared <- g.run(slow.URL, "ada", "/agui/Shop", userText("r1", "two")).status }()
+	<-reads.begun
+	g.run(slow.URL, "ada", "/agui/Shop/connect", input("r2", nil)).until(agui.TypeMessagesSnapshot)
+	require.Empty(t, compared, "the first run waits for the journal")
+	release()
+	require.Equal(t, http.StatusConflict, <-compared)
 }
