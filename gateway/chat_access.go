@@ -9,8 +9,8 @@ import (
 )
 
 // A chat belongs to the user of its first turn that names one. The owner never changes while the chat is stored, so one
-// that was read is remembered; that a chat has no owner yet is read each time. A token for
-// some workflows is checked with the newest turn of the chat: the workflow in a path is what the client names.
+// that was read is remembered; that a chat has no owner yet is read each time, by requests that come at the same time
+// together. A token for some workflows is checked with the newest turn of the chat: the workflow in a path is what the client names.
 
 // Bounds of the owners that are remembered.
 const (
@@ -31,7 +31,10 @@ func (g *Gateway) mayUseChat(ctx context.Context, id *auth.Identity, t auth.Targ
 
 // ownerFor is [Gateway.mayUseChat] with the owner as the journal has it now.
 func (g *Gateway) ownerFor(ctx context.Context, id *auth.Identity, t auth.Target) (string, error) {
-	owner, err := g.journal(ctx).reader.Owner(ctx, subjects.Token(t.App), t.Chat)
+	j := g.journal(ctx)
+	owner, err := j.owners.of(ctx, chatKey{t.App, t.Chat}, func(ctx context.Context) (string, error) {
+		return j.reader.Owner(ctx, subjects.Token(t.App), t.Chat)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +47,7 @@ func (g *Gateway) ownerFor(ctx context.Context, id *auth.Identity, t auth.Target
 		}
 	}
 	if owner == t.User {
-		g.journal(ctx).owned.Add(ownedChat{t.App, t.Chat, owner}, time.Now())
+		j.owned.Add(ownedChat{t.App, t.Chat, owner}, time.Now())
 	}
 	return owner, nil
 }

@@ -11,7 +11,7 @@
 //     traces.go: its spans.
 //   - routes.go: the table of doors, and the way of a request to its door. reply.go: replies and refusals. body.go: reads bodies.
 //     bodies.go: what they and frames may cost.
-//   - chat_access.go: whose a chat is. frame.go: events as frontends get them.
+//   - chat_access.go: whose a chat is. owner_reads.go: requests share the reads of that. frame.go: events as frontends get them.
 //   - Doors for requests: events.go (pages, and a stream that stream.go writes), questions.go (open questions), respond.go (answers),
 //     cancel.go, messages.go (texts of users), blobs.go (large payloads).
 //   - The door for WebSockets: socket.go (handshake and close codes), socket_wire.go (its connection), socket_events.go (what it sends), socket_frames.go (what it

@@ -26,6 +26,7 @@ type journal struct {
 
 	feeds  *feed.Feeds
 	owned  *recent.Set[ownedChat] // chats whose owner is known
+	owners ownerReads             // that run now
 	loaded *loadedChats           // for runs of AG-UI
 }
 
