@@ -61,7 +61,7 @@ func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
 		return a.err
 	case a.result.Status == http.StatusUnprocessableEntity && a.dismiss:
 		// A tool that insists on an answer gets none: the person has cancelled, so its turn is.
-		err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: a.toolCallID, reason: "the question was cancelled"})
+		_, err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: a.toolCallID, reason: "the question was cancelled"})
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (r *run) stop(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime) // the stop counts also if the client leaves
 		defer cancel()
 		for _, id := range turns {
-			err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
+			_, err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: id, reason: "the user has stopped the run"})
 			if err != nil {
 				r.g.o.Logger.Warn("a turn of a stopped run could not be cancelled", "workflow", events.Clip(r.c.target.Workflow), "err", events.LogText(err))
 			}

@@ -249,7 +249,7 @@ func (g *Gateway) stopChat(ctx context.Context, id *auth.Identity, t auth.Target
 		return false, err
 	}
 	for _, toolCallID := range unfinished.turns {
-		if err := g.requestCancel(ctx, id, t, cancelRequest{toolCallID: toolCallID, reason: "the user has stopped the chat"}); err != nil {
+		if _, err := g.requestCancel(ctx, id, t, cancelRequest{toolCallID: toolCallID, reason: "the user has stopped the chat"}); err != nil {
 			return false, err
 		}
 	}

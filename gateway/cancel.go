@@ -45,39 +45,64 @@ func (g *Gateway) cancel(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := g.requestCancel(c.r.Context(), c.id, c.target, request); err != nil {
+	a, err := g.requestCancel(c.r.Context(), c.id, c.target, request)
+	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusAccepted, struct {
-		Status     int    `json:"status"`
-		Code       string `json:"code"`
-		Message    string `json:"message"`
-		Turn       string `json:"turn,omitempty"`
-		ToolCallID string `json:"tool_call_id,omitempty"`
-	}{http.StatusAccepted, "published", "the cancel request is stored: the turn ends with chat.tool_response", request.turn, request.toolCallID})
+	c.code = a.Code
+	writeJSON(c.w, a.Status, a)
 	return nil
 }
 
-// requestCancel publishes a cancel request of a user for a turn that was claimed. A turn that has ended keeps its end.
-func (g *Gateway) requestCancel(ctx context.Context, id *auth.Identity, t auth.Target, r cancelRequest) error {
+// codeEnded is the code of a cancel request for a turn that has ended.
+const codeEnded = "ended"
+
+// requestCancel publishes a cancel request of a user for a turn that was claimed, unless the turn has ended: an end is final.
+func (g *Gateway) requestCancel(ctx context.Context, id *auth.Identity, t auth.Target, r cancelRequest) (ack, error) {
+	a := published("the cancel request is stored: the turn ends with chat.tool_response")
+	a.Turn, a.ToolCallID = r.turn, r.toolCallID
 	if _, err := g.mayUseChat(ctx, id, t); err != nil {
-		return err
+		return ack{}, err
 	}
 	claim, err := g.claimOf(ctx, t, r)
 	if errors.Is(err, idempotency.ErrNotFound) {
-		return refuse(http.StatusNotFound, codeUnknown, "there is no such turn in this chat: if it was published just now, try again; if it has a run_id, name that too")
+		return ack{}, refuse(http.StatusNotFound, codeUnknown, "there is no such turn in this chat: if it was published just now, try again; if it has a run_id, name that too")
 	}
 	if err != nil {
-		return err
+		return ack{}, err
 	}
 	called, err := events.ReadCall(claim.Data)
 	if err != nil {
-		return unavailable(err)
+		return ack{}, unavailable(err)
 	}
 	t.Workflow = called.WorkflowName
 	if _, err := id.Resolve(t); err != nil {
-		return err
+		return ack{}, err
 	}
+	if ended, err := g.hasEnded(ctx, claim); err != nil {
+		return ack{}, err
+	} else if ended {
+		a.Status, a.Code, a.Message = http.StatusOK, codeEnded, "the turn has ended already, and keeps its result"
+		return a, nil
+	}
+	return a, g.publishCancel(ctx, t, r, claim, called)
+}
+
+// hasEnded reports whether the turn of a claim has ended. That it has not is only known of the time of the read.
+func (g *Gateway) hasEnded(ctx context.Context, claim idempotency.Record) (bool, error) {
+	name, ok := subjects.ParseKey(claim.Key)
+	if !ok {
+		return false, nil
+	}
+	end, err := g.journal(ctx).store.Last(ctx, name.Public(events.RecordResponse))
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && end.Seq > claim.Seq, err // else it is of an earlier turn with the same key, whose claim has expired
+}
+
+// publishCancel publishes the request to the workers of the pool that has the turn.
+func (g *Gateway) publishCancel(ctx context.Context, t auth.Target, r cancelRequest, claim idempotency.Record, called *events.ToolCall) error {
 	client, err := oneturn.NewClient(g.o.NATS, oneturn.ClientOptions{Prefix: g.o.Prefix, Pool: cmp.Or(claim.Meta.Pool, subjects.DefaultPool)})
 	if err != nil {
 		return err

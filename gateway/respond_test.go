@@ -138,5 +138,37 @@ func TestCancelEndsTheTurnAndClosesItsQuestion(t *testing.T) {
 	require.EqualValues(t, "cancelled", response.Code)
 	r = g.post("ada", respondPath, answerTo(question, "approved"))
 	require.Equal(t, http.StatusGone, r.status)
-	require.Equal(t, http.StatusAccepted, g.post("ada", path, map[string]any{"turn": "t"}).status, "a repeated request is harmless")
+	for _, named := range []map[string]any{{"turn": "t"}, {"tool_call_id": question}} {
+		r = g.post("ada", path, named)
+		require.Equal(t, http.StatusOK, r.status, "a repeated request is harmless: %s", r.body)
+		require.Equal(t, "ended", r.code())
+	}
+	require.Equal(t, "forbidden", g.post("bob", path, map[string]any{"turn": "t"}).code(), "others do not learn that it has ended")
+	s := g.socket("ada", "c", "")
+	s.send(map[string]any{"type": "chat.cancel", "turn": "t"})
+	a, _ := s.until("ack.cancel")
+	require.Equal(t, "ended", a.Data["code"])
+	require.EqualValues(t, http.StatusOK, a.Data["status"])
+	require.Equal(t, "t", a.Data["turn"])
+}
+
+func TestCancelWithoutWorkersIsStoredUntilTheTurnHasEnded(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	stop := g.runWorker()
+	question := g.ask()
+	stop()
+	for range 2 {
+		require.Equal(t, "published", g.post("ada", "/api/chats/app/c/cancel", map[string]any{"tool_call_id": question}).code(), "the turn is still open")
+	}
+	g.runWorkerUntilEnd("t")
+	require.Equal(t, "ended", g.post("ada", "/api/chats/app/c/cancel", map[string]any{"tool_call_id": question}).code(), "no worker runs")
+}
+
+// runWorkerUntilEnd runs a worker until a turn of chat c has ended.
+func (g *gate) runWorkerUntilEnd(turn string) {
+	g.Helper()
+	stop := g.runWorker()
+	harness.Await(g.T, g.client, oneturn.TurnID{App: "app", Chat: "c", Turn: turn})
+	stop()
 }

@@ -345,7 +345,8 @@ func (a *ack) outcome(ctx context.Context, g *Gateway, err error, without ack) {
 // cancel publishes a cancel request.
 func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
 	a := ack{Turn: r.turn, ToolCallID: r.toolCallID}
-	a.outcome(ctx, s.g, s.g.requestCancel(ctx, s.id, s.target, r), published("the cancel request is stored"))
+	done, err := s.g.requestCancel(ctx, s.id, s.target, r)
+	a.outcome(ctx, s.g, err, done)
 	return s.writeOwn("ack.cancel", a)
 }
 

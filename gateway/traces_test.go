@@ -118,6 +118,10 @@ func TestAnswersAndCancelRequestsContinueTheTraceOfTheirRequest(t *testing.T) {
 	t.Parallel()
 	g, exporter := openTraced(t)
 	question := g.ask()
+	g.turn("c", "w", "ada", "Waiter", "Order", map[string]any{"item": "lamp"})
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(g.get("ada", "/api/chats/app/c/events").body), `"turn":"w"`)
+	}, 20*time.Second, 20*time.Millisecond)
 	sub := g.subscribe("oneturn.in.>")
 	for _, c := range []struct {
 		span, path string
@@ -125,7 +129,7 @@ func TestAnswersAndCancelRequestsContinueTheTraceOfTheirRequest(t *testing.T) {
 		code       int
 	}{
 		{"gateway respond", respondPath, answerTo(question, "approved"), http.StatusOK},
-		{"gateway cancel", "/api/chats/app/c/cancel", map[string]any{"turn": "t"}, http.StatusAccepted},
+		{"gateway cancel", "/api/chats/app/c/cancel", map[string]any{"turn": "w"}, http.StatusAccepted},
 	} {
 		data := events.JSONOf(c.body)
 		r := g.do("POST", "ada", c.path, data, "Traceparent", browser)
