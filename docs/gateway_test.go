@@ -54,3 +54,17 @@ func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
 	}
 	require.ElementsMatch(t, all.names, itemsOf(t, "gateway.md", "Metrics, by door and code, never by chat or user:"))
 }
+
+func TestReasonsOfRefusedTokensAreAllOnTheGatewayPage(t *testing.T) {
+	t.Parallel()
+	_, table, found := strings.Cut(pages(t)["gateway.md"], "| reason | the token |\n|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var shown []auth.Reason
+	for row := range strings.Lines(table) {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			shown = append(shown, auth.Reason(name[1]))
+		}
+	}
+	require.ElementsMatch(t, auth.Reasons(), shown)
+}

@@ -9,7 +9,8 @@
 //
 //   - gateway.go: [Options], [Gateway], how it starts, drains and ends. journal.go: how it reads the journal. metrics.go: what it counts.
 //     traces.go: its spans.
-//   - routes.go: the table of doors, and the way of a request to its door. reply.go: replies and refusals. body.go: reads bodies.
+//   - routes.go: the table of doors, and the way of a request to its door. reply.go: replies and refusals. refused.go: tokens
+//     and origins that are refused, for the operator. body.go: reads bodies.
 //     bodies.go: what they and frames may cost.
 //   - chat_access.go: whose a chat is. owner_reads.go: requests share the reads of that. frame.go: events as frontends get them.
 //   - Doors for requests: events.go (pages, and a stream that stream.go writes), questions.go (open questions), respond.go (answers),

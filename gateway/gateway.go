@@ -102,6 +102,7 @@ type Gateway struct {
 	rates   *auth.Rates
 	places  *auth.Places
 	lines   throttle.Lines
+	refused throttle.Lines // of clients that are not known, apart so that they take no place of tenants
 
 	workflows *catalog.Workflows
 	name      string // which other gateways do not have
@@ -210,6 +211,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// become the begin of another client's request.
 		w.Header().Set("Connection", "close")
 	}
+	g.reportOrigin(r)
 	g.handler.ServeHTTP(w, r)
 	limitWrite(w) // of what the server has not sent yet
 }

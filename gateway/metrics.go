@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oneturn/oneturn/gateway/auth"
 )
 
 // metrics are counted by door and code, never by chat or user.
@@ -17,6 +19,8 @@ type metrics struct {
 	frames   *prometheus.CounterVec   // door, direction
 	panics   prometheus.Counter
 	damaged  prometheus.Counter
+	tokens   *prometheus.CounterVec // reason
+	origins  prometheus.Counter
 
 	socketFrames prometheus.Counter // of frames: sent to WebSockets
 }
@@ -40,10 +44,15 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: ns, Subsystem: sub, Name: "damaged_records_total", Help: "Times that a stored event was left out of a reply, socket or stream since it cannot be read.",
 		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
+		tokens:  counter("tokens_refused_total", "Requests whose token was refused, or that had none, by reason.", "reason"),
+		origins: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "origins_refused_total", Help: "Requests of pages whose origin is not allowed."}),
+		panics:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
 	}
 	m.socketFrames = m.frames.WithLabelValues("ws", "out")
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics, m.damaged} {
+	for _, reason := range auth.Reasons() {
+		m.tokens.WithLabelValues(string(reason))
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics, m.damaged, m.tokens, m.origins} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

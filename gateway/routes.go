@@ -135,7 +135,7 @@ func (g *Gateway) enter(c *call) error {
 	if found.streams && acceptsStream(c.r) {
 		from = auth.EventSource
 	}
-	c.id, err = auth.Check(c.r, g.o.Auth, from)
+	c.id, err = g.check(c.r, from)
 	c.begin(g.tracer, found)
 	if err != nil {
 		return err

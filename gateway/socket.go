@@ -95,7 +95,7 @@ func isUpgrade(r *http.Request) bool {
 
 // admit authenticates a handshake and checks what its path names.
 func (g *Gateway) admit(c *call) (*auth.Identity, auth.Target, error) {
-	id, err := auth.Check(c.r, g.o.Auth, auth.WebSocket)
+	id, err := g.check(c.r, auth.WebSocket)
 	if err != nil {
 		return &auth.Identity{}, auth.Target{}, err
 	}

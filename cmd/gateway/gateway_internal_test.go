@@ -61,6 +61,19 @@ func status(t *testing.T, url string, header ...string) int {
 	return got.StatusCode
 }
 
+func TestStartNamesTheOriginsThatMayUseTheGateway(t *testing.T) {
+	t.Parallel()
+	s, stop := started(t, "--dev", "--origins", "https://app.example,http://127.0.0.1:3000")
+	require.Equal(t, []string{"https://app.example", "http://127.0.0.1:3000"}, s.Origins)
+	var banner bytes.Buffer
+	require.NoError(t, s.write("text", &banner))
+	require.Contains(t, banner.String(), "  origins    its own, https://app.example, http://127.0.0.1:3000\n")
+	require.Equal(t, cli.OK, stop())
+	s, stop = started(t, "--dev")
+	require.Empty(t, s.Origins)
+	require.Equal(t, cli.OK, stop())
+}
+
 func TestGatewayServesChatsPubliclyAndItsHealthPrivately(t *testing.T) {
 	t.Parallel()
 	s, stop := started(t, "--dev")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -135,7 +136,9 @@ type start struct {
 	NATS   string `json:"nats"`
 	HTTP   string `json:"http,omitempty"`
 	Access string `json:"access"`
-	Traces string `json:"traces,omitempty"` // URL to which spans are exported
+	// Origins is the list of --origins. Pages of the gateway's address are allowed as well.
+	Origins []string `json:"origins"`
+	Traces  string   `json:"traces,omitempty"` // URL to which spans are exported
 }
 
 func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *probes.Server, spans *traces.Exporter) *start {
@@ -143,6 +146,7 @@ func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private 
 		URL: "http://" + public.listener.Addr().String(), NATS: config.URL(nc.ConnectedUrlRedacted()).String(), HTTP: private.URL(), Traces: spans.URL(),
 		Access: "no tokens: every program on this machine may do everything",
 	}
+	s.Origins = append([]string{}, cfg.Origins...)
 	switch {
 	case cfg.JWKS != "" && cfg.Tokens != "":
 		s.Access = "tokens of " + cfg.Issuer + ", and static tokens"
@@ -159,7 +163,8 @@ func (s *start) write(format string, w io.Writer) error {
 	if format == "json" {
 		return cli.WriteJSON(w, s, "")
 	}
-	text := fmt.Sprintf("oneturn gateway is ready\n  url        %s\n  nats       %s\n  access     %s\n", s.URL, s.NATS, s.Access)
+	text := fmt.Sprintf("oneturn gateway is ready\n  url        %s\n  nats       %s\n  access     %s\n  origins    %s\n",
+		s.URL, s.NATS, s.Access, strings.Join(append([]string{"its own"}, s.Origins...), ", "))
 	if s.HTTP != "" {
 		text += fmt.Sprintf("  http       %s/healthz, /readyz, /metrics\n", s.HTTP)
 	}

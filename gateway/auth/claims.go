@@ -30,9 +30,9 @@ type claims struct {
 
 // readClaims reads the payload of a token. Names of claims are compared exactly, and none may come twice.
 func readClaims(payload []byte, appClaim string) (*claims, error) {
-	r := claimReader{}
+	r := claimReader{appClaim: appClaim}
 	if err := json.Unmarshal(payload, &r.values); err != nil || r.values == nil {
-		return nil, invalid("the payload of the token is not a JSON object with unique names")
+		return nil, invalid(ReasonMalformed, "the payload of the token is not a JSON object with unique names")
 	}
 	c := &claims{
 		issuer:    r.one("iss"),
@@ -62,27 +62,42 @@ func readClaims(payload []byte, appClaim string) (*claims, error) {
 func (c *claims) check(issuer, audience string, now time.Time) error {
 	switch {
 	case c.issuer != issuer:
-		return invalid("the token has another issuer: get one from the issuer of this gateway")
+		return invalid(ReasonIssuer, "the token has another issuer: get one from the issuer of this gateway")
 	case !slices.Contains(c.audiences, audience):
-		return invalid("the token is for another audience: get one for this gateway")
+		return invalid(ReasonAudience, "the token is for another audience: get one for this gateway")
 	case !now.Before(c.expires.Add(Leeway)):
 		return expired()
 	case !c.notBefore.IsZero() && now.Before(c.notBefore.Add(-Leeway)):
-		return invalid("the token is not valid yet")
+		return invalid(ReasonNotYet, "the token is not valid yet")
 	}
 	return nil
 }
 
 // claimReader reads claims one by one and keeps the first error.
 type claimReader struct {
+	appClaim string // the claim with the tenants
+
 	values map[string]jsontext.Value
 	err    error
 }
 
 func (r *claimReader) fail(claim, problem string) {
 	if r.err == nil {
-		r.err = invalid("claim " + strconv.Quote(claim) + " of the token " + problem)
+		r.err = invalid(r.reason(claim), "claim "+strconv.Quote(claim)+" of the token "+problem)
 	}
+}
+
+// reason is why a token is refused whose claim is missing or wrong.
+func (r *claimReader) reason(claim string) Reason {
+	switch claim {
+	case r.appClaim:
+		return ReasonTenant
+	case "iss":
+		return ReasonIssuer
+	case "aud":
+		return ReasonAudience
+	}
+	return ReasonClaims
 }
 
 // one reads a claim that must be a name.

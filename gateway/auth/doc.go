@@ -20,7 +20,7 @@
 // In reading order:
 //
 //   - identity.go: [Identity] and its [Identity.Resolve]: what a request names, checked. error.go: [Error], its codes and
-//     how it is written.
+//     how it is written. reason.go: why a token is refused, for the operator.
 //   - authenticator.go: [Authenticator], [Check] and [Chain]. take_token.go: [TakeToken] finds the token of a request
 //     and removes it.
 //   - jwt.go: [JWT], tokens of an issuer; claims.go: what they contain. key_cache.go, key_fetch.go: the keys of the

@@ -32,6 +32,8 @@ type Error struct {
 	// RetryAfter is when the same request may be accepted; 0 for never or unknown.
 	RetryAfter time.Duration
 	Err        error // the cause, for logs alone; may be nil
+	// Reason is why a token is refused, for the operator; "" for other refusals.
+	Reason Reason
 }
 
 // Errors to compare with [errors.Is], one for each code.
@@ -112,14 +114,16 @@ func WriteError(w http.ResponseWriter, e *Error) {
 	}{e.Status(), e.Code, e.Msg})
 }
 
-func invalid(msg string) *Error { return &Error{Code: CodeTokenInvalid, Msg: msg} }
+func invalid(reason Reason, msg string) *Error {
+	return &Error{Code: CodeTokenInvalid, Msg: msg, Reason: reason}
+}
 
 func missing() *Error {
-	return &Error{Code: CodeTokenMissing, Msg: "the request has no token: send the header Authorization: Bearer TOKEN"}
+	return &Error{Code: CodeTokenMissing, Reason: ReasonMissing, Msg: "the request has no token: send the header Authorization: Bearer TOKEN"}
 }
 
 func expired() *Error {
-	return &Error{Code: CodeTokenExpired, Msg: "the token has expired: get a new one"}
+	return &Error{Code: CodeTokenExpired, Reason: ReasonExpired, Msg: "the token has expired: get a new one"}
 }
 
 func forbidden(msg string) *Error { return &Error{Code: CodeForbidden, Msg: msg} }

@@ -111,24 +111,24 @@ func (j *JWT) Authenticate(ctx context.Context, r Request) (*Identity, error) {
 // contains it: headers with keys, certificates or addresses have no meaning.
 func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 	if len(token) > MaxToken || !isToken(token) {
-		return nil, invalid("the token is not a JWT")
+		return nil, invalid(ReasonMalformed, "the token is not a JWT")
 	}
 	// The errors of the library are not returned: they quote the token.
 	signed, err := jose.ParseSignedCompact(token, algorithms())
 	if err != nil {
-		return nil, invalid("the token is not a JWT that is signed with RS256, PS256, ES256 or EdDSA")
+		return nil, invalid(ReasonMalformed, "the token is not a JWT that is signed with RS256, PS256, ES256 or EdDSA")
 	}
 	head := signed.Signatures[0].Header
 	for _, name := range []jose.HeaderKey{"crit", "b64"} {
 		if _, ok := head.ExtraHeaders[name]; ok {
-			return nil, invalid("the token has header " + string(name) + ", which is not supported")
+			return nil, invalid(ReasonMalformed, "the token has header "+string(name)+", which is not supported")
 		}
 	}
 	if !isAccessToken(head.ExtraHeaders[jose.HeaderType]) {
-		return nil, invalid("the token has a type that is not JWT or at+jwt: send an access token")
+		return nil, invalid(ReasonMalformed, "the token has a type that is not JWT or at+jwt: send an access token")
 	}
 	if head.KeyID == "" {
-		return nil, invalid("the token has no kid, which names its key")
+		return nil, invalid(ReasonMalformed, "the token has no kid, which names its key")
 	}
 	keys, err := j.keys.find(ctx, head.KeyID)
 	if err != nil {
@@ -142,7 +142,7 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 			return payload, nil
 		}
 	}
-	return nil, invalid("the signature of the token is not valid")
+	return nil, invalid(ReasonSignature, "the signature of the token is not valid")
 }
 
 // isAccessToken reports whether the header typ names a token for requests, or is absent: an issuer signs other kinds with the

@@ -310,3 +310,37 @@ func TestTokensAreCheckedByManyRequestsAtTheSameTime(t *testing.T) {
 	}
 	require.EqualValues(t, 1, is.reads.Load(), "they share one read of the keys")
 }
+
+func TestRefusedTokenHasAReasonForTheOperator(t *testing.T) {
+	t.Parallel()
+	s := rs256()
+	is := newIssuer(t, s.public(nil))
+	a := is.authenticator(t)
+	claims := func(name string, value any) string { return s.sign(is.claims(map[string]any{name: value}), nil) }
+	for token, want := range map[string]auth.Reason{
+		"":       auth.ReasonMissing,
+		"opaque": auth.ReasonMalformed,
+		s.sign(is.claims(nil), map[string]any{"kid": "other"}):           auth.ReasonKey,
+		signer{"k1", jose.RS256, foreignRSA()}.sign(is.claims(nil), nil): auth.ReasonSignature,
+		claims("iss", "https://other.test"):                              auth.ReasonIssuer,
+		claims("iss", nil):                                               auth.ReasonIssuer,
+		claims("aud", "other"):                                           auth.ReasonAudience,
+		claims("aud", nil):                                               auth.ReasonAudience,
+		claims("app_id", nil):                                            auth.ReasonTenant,
+		claims("app_id", 7):                                              auth.ReasonTenant,
+		claims("sub", nil):                                               auth.ReasonClaims,
+		claims("exp", nil):                                               auth.ReasonClaims,
+		claims("exp", 1):                                                 auth.ReasonExpired,
+		claims("nbf", is.clock.now().Add(time.Hour).Unix()):              auth.ReasonNotYet,
+	} {
+		_, err := authenticate(t, a, token)
+		var refused *auth.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, want, refused.Reason, refused.Msg)
+		require.Contains(t, auth.Reasons(), want)
+	}
+	_, err := authenticate(t, openTokens(t, entry("t1", "user: ada")), "other")
+	var refused *auth.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, auth.ReasonUnknown, refused.Reason)
+}

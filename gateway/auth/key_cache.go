@@ -138,7 +138,7 @@ func (c *keyCache) pause() time.Duration {
 // they could not be.
 func (c *keyCache) unknown() error {
 	if c.failures == 0 && c.keys != nil && c.ctx.Err() == nil {
-		return invalid("the key that signed the token is not known")
+		return invalid(ReasonKey, "the key that signed the token is not known")
 	}
 	wait := firstRetry
 	if c.keys != nil {

@@ -83,7 +83,7 @@ func (s *StaticTokens) Authenticate(_ context.Context, r Request) (*Identity, er
 	case r.Token == "":
 		return nil, missing()
 	case len(r.Token) > MaxToken:
-		return nil, invalid("the token is too large")
+		return nil, invalid(ReasonMalformed, "the token is too large")
 	}
 	s.refresh()
 	sum := sha256.Sum256([]byte(r.Token))
@@ -97,7 +97,7 @@ func (s *StaticTokens) Authenticate(_ context.Context, r Request) (*Identity, er
 	}
 	switch {
 	case found == nil:
-		return nil, invalid("the token is not known")
+		return nil, invalid(ReasonUnknown, "the token is not known")
 	case !found.expires.IsZero() && !s.cfg.Now().Before(found.expires):
 		return nil, expired()
 	}
@@ -235,7 +235,7 @@ func (s *StaticTokens) replace(tokens []staticToken) {
 		entries = append(entries, e)
 	}
 	for _, e := range before {
-		e.revoke(invalid("the token was revoked"))
+		e.revoke(invalid(ReasonUnknown, "the token was revoked"))
 	}
 	s.entries = entries
 }

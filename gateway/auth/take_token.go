@@ -50,11 +50,11 @@ func TakeToken(r *http.Request, from Source) (string, error) {
 	case len(found) == 0:
 		return "", nil
 	case len(found) > 1:
-		return "", invalid("the request has different tokens: send one")
+		return "", invalid(ReasonMalformed, "the request has different tokens: send one")
 	case len(found[0]) > MaxToken:
-		return "", invalid("the token is too large: it may have 16384 bytes")
+		return "", invalid(ReasonMalformed, "the token is too large: it may have 16384 bytes")
 	case !isToken(found[0]):
-		return "", invalid("the token has characters that no token has: send it as it was issued")
+		return "", invalid(ReasonMalformed, "the token has characters that no token has: send it as it was issued")
 	}
 	return found[0], nil
 }
