@@ -60,10 +60,17 @@ var downgrades = map[EventType]func(Event) Event{
 
 // Downgrade returns the event as the client can read it: e itself, a changed copy, or nil for an event that is not for it.
 func Downgrade(e Event, peer Peer) Event {
-	if change := downgrades[e.Type()]; change != nil && peer.Before1() {
-		return change(e)
+	change := downgrades[e.Type()]
+	if change == nil || !peer.Before1() {
+		return e
 	}
-	return e
+	if inner := unshared(e); inner != e {
+		if changed := change(inner); changed != inner {
+			return changed
+		}
+		return e
+	}
+	return change(e)
 }
 
 func downgradeFinished(e *RunFinished) Event {

@@ -1,5 +1,7 @@
 package agui
 
+import "sync"
+
 // EventType is the `type` of an event.
 type EventType string
 
@@ -38,7 +40,7 @@ const (
 	TypeCustom                  EventType = "CUSTOM"
 )
 
-// Event is a pointer to one of the event structs of this package, for example *[RunStarted]. The events that are
+// Event is a pointer to one of the event structs of this package, for example *[RunStarted], or a *[Shared] of one. The events that are
 // deprecated (THINKING_*) or were never released (META) have none: clients reject them.
 type Event interface {
 	// Type returns the event's type, which its JSON begins with.
@@ -60,3 +62,26 @@ type Base struct {
 }
 
 func (b *Base) base() *Base { return b }
+
+// Shared is an event that several streams send, which is encoded once. It must not be changed.
+type Shared struct {
+	Event
+
+	encode sync.Once
+	data   []byte
+	err    error
+}
+
+// MarshalJSON implements [Event].
+func (s *Shared) MarshalJSON() ([]byte, error) {
+	s.encode.Do(func() { s.data, s.err = s.Event.MarshalJSON() })
+	return s.data, s.err
+}
+
+// unshared returns the event that a shared one holds, or the event itself.
+func unshared(e Event) Event {
+	if s, ok := e.(*Shared); ok {
+		return s.Event
+	}
+	return e
+}

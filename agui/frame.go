@@ -2,10 +2,12 @@ package agui
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -15,7 +17,7 @@ func AppendFrame(dst []byte, name, id string, data []byte) ([]byte, error) {
 	if strings.ContainsAny(id, "\r\n\x00") {
 		return dst, fmt.Errorf("the id %.50q of a frame has a line break or NUL", id)
 	}
-	if bytes.ContainsAny(data, "\r\n") {
+	if bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 { // faster than ContainsAny
 		return dst, errors.New("the data of a frame has a line break")
 	}
 	if name != "" {
@@ -38,8 +40,8 @@ type WriteOptions struct {
 	// Timeout is how long the client may take for each piece of 32 KiB; 0 is 30 s. So a slow client gets large events too, and one that
 	// reads nothing is given up.
 	Timeout time.Duration
-	// Done, when it is closed, leaves the client one second more for what is being written.
-	Done <-chan struct{}
+	// Context, when it ends, leaves the client one second more for what is being written; nil never ends.
+	Context context.Context //nolint:containedctx // of the stream
 }
 
 // FrameWriter writes frames of server-sent events, and flushes them. One goroutine at a time may use it.
@@ -47,13 +49,17 @@ type FrameWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	options WriteOptions
-	end     time.Time // of all writes, after Done was closed
-	err     error     // of the connection, for good
+	err     error // of the connection, for good
+
+	mu      sync.Mutex
+	writing bool
+	done    bool      // the context has ended
+	end     time.Time // of all writes after that
 }
 
 const (
 	piece     = 32 << 10    // bytes
-	afterDone = time.Second // see WriteOptions.Done
+	afterDone = time.Second // see WriteOptions.Context
 )
 
 // NewFrameWriter writes the headers of a stream of server-sent events with status 200, and flushes them: nothing on the way may keep,
@@ -71,7 +77,31 @@ func NewFrameWriter(w http.ResponseWriter, options WriteOptions) (*FrameWriter, 
 	h.Del("Content-Length")
 	f := &FrameWriter{w: w, control: http.NewResponseController(w), options: options}
 	w.WriteHeader(http.StatusOK)
+	if options.Context != nil {
+		context.AfterFunc(options.Context, f.hurry)
+	}
 	return f, f.Write(nil)
+}
+
+// hurry ends what is being written, and what comes after it, in a second.
+func (f *FrameWriter) hurry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done = true; f.writing {
+		f.deadline()
+	}
+}
+
+// deadline sets the deadline of what is written now. The lock is held.
+func (f *FrameWriter) deadline() {
+	end := time.Now().Add(f.options.Timeout)
+	if f.done {
+		if f.end.IsZero() {
+			f.end = time.Now().Add(afterDone)
+		}
+		end = f.end
+	}
+	_ = f.control.SetWriteDeadline(end) // writers without deadlines, as in tests, write without
 }
 
 // Write writes frames and flushes them. After an error all calls return it.
@@ -79,25 +109,12 @@ func (f *FrameWriter) Write(frames []byte) error {
 	if f.err != nil {
 		return f.err
 	}
-	written := make(chan struct{})
-	watched := make(chan struct{})
-	if len(frames) > 0 && f.options.Done != nil {
-		go func() {
-			defer close(watched)
-			select {
-			case <-f.options.Done:
-				_ = f.control.SetWriteDeadline(time.Now().Add(afterDone)) // of the piece that is being written
-			case <-written:
-			}
-		}()
-	} else {
-		close(watched)
-	}
 	f.err = f.pieces(frames)
-	close(written)
-	<-watched
+	f.mu.Lock()
+	f.writing = false // w is not used after the last Write: its handler may have returned
 	// On HTTP/2 a deadline that is left would reset the stream when it passes, also while nothing is written.
 	_ = f.control.SetWriteDeadline(time.Time{})
+	f.mu.Unlock()
 	if f.err != nil {
 		f.err = fmt.Errorf("send events: %w", f.err)
 	}
@@ -120,26 +137,12 @@ func (f *FrameWriter) pieces(frames []byte) error {
 	}
 }
 
-// renew sets the deadline of the next piece. Writers without deadlines, as in tests, write without.
+// renew sets the deadline of the next piece.
 func (f *FrameWriter) renew() {
-	if !f.isDone() {
-		_ = f.control.SetWriteDeadline(time.Now().Add(f.options.Timeout))
-	}
-	if f.isDone() { // also if it was closed just now
-		if f.end.IsZero() {
-			f.end = time.Now().Add(afterDone)
-		}
-		_ = f.control.SetWriteDeadline(f.end)
-	}
-}
-
-func (f *FrameWriter) isDone() bool {
-	select {
-	case <-f.options.Done:
-		return true
-	default:
-		return false
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writing = true
+	f.deadline()
 }
 
 // KeepAlive sends a comment, so that proxies and clients do not take a quiet stream for a dead connection. Every 15 s is usual.

@@ -23,7 +23,7 @@ type StreamOptions struct {
 type Stream struct {
 	frames  *FrameWriter
 	options StreamOptions
-	buf     []byte
+	buf     []byte  // frames that were not written yet
 	sending []Event // of one call
 }
 
@@ -42,10 +42,22 @@ func (s *Stream) Send(events ...Event) error { return s.SendWithID("", events...
 // SendWithID is [Stream.Send], and gives the last event the id of the SSE frame. A client that has seen the id has seen all
 // of these events. AG-UI clients ignore it; it is for other readers.
 func (s *Stream) SendWithID(id string, events ...Event) error {
+	refused := s.Queue(id, events...)
+	if s.frames.err != nil {
+		return refused
+	}
+	return errors.Join(refused, s.Flush())
+}
+
+// queueBytes is the size from which queued frames are written.
+const queueBytes = 16 << 10
+
+// Queue is [Stream.SendWithID] for events that others follow immediately: they are sent together, by the next call that sends something,
+// or once they have 16 KiB.
+func (s *Stream) Queue(id string, events ...Event) error {
 	if s.frames.err != nil {
 		return s.frames.err
 	}
-	s.buf = s.buf[:0]
 	s.sending = s.sending[:0]
 	for _, e := range events {
 		if e = Downgrade(e, s.options.Peer); e != nil {
@@ -63,10 +75,10 @@ func (s *Stream) SendWithID(id string, events ...Event) error {
 		}
 	}
 	clear(s.sending)
-	if len(s.buf) == 0 {
+	if len(s.buf) < queueBytes {
 		return refused
 	}
-	return errors.Join(refused, s.flush())
+	return errors.Join(refused, s.Flush())
 }
 
 // append adds the frame of an event to what is to be written.
@@ -92,13 +104,21 @@ func (s *Stream) append(id string, e Event) error {
 }
 
 // KeepAlive sends a comment, see [FrameWriter.KeepAlive].
-func (s *Stream) KeepAlive() error { return s.frames.KeepAlive() }
+func (s *Stream) KeepAlive() error {
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	return s.frames.KeepAlive()
+}
 
 // keepBuffer is the capacity up to which a buffer is used again.
 const keepBuffer = 64 << 10
 
-// flush writes and flushes what is in the buffer.
-func (s *Stream) flush() error {
+// Flush sends the events that are queued.
+func (s *Stream) Flush() error {
+	if len(s.buf) == 0 {
+		return s.frames.err
+	}
 	err := s.frames.Write(s.buf)
 	if s.buf = s.buf[:0]; cap(s.buf) > keepBuffer {
 		s.buf = nil

@@ -2,6 +2,7 @@ package agui_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -36,6 +37,66 @@ func TestStreamHasTheHeadersAndFramesOfServerSentEvents(t *testing.T) {
 	require.NoError(t, s.Send())
 	require.Equal(t, `data: {"type":"STEP_STARTED","stepName":"a\r\nb"}`+"\n\n: keep-alive\n\n"+
 		`data: {"type":"STEP_FINISHED","stepName":"a"}`+"\n\nid: 17\n"+`data: {"type":"CUSTOM","name":"x","value":null}`+"\n\n", w.Body.String())
+}
+
+func TestQueuedEventsAreSentTogether(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	s, err := agui.NewStream(w, agui.StreamOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Queue("1", &agui.Custom{Name: "a"}))
+	require.NoError(t, s.Queue("2", &agui.Custom{Name: "b"}))
+	require.Empty(t, w.Body.String())
+	require.NoError(t, s.Send(&agui.Custom{Name: "c"}))
+	require.Equal(t, 3, strings.Count(w.Body.String(), "data: "))
+	require.Contains(t, w.Body.String(), "id: 2\ndata: {\"type\":\"CUSTOM\",\"name\":\"b\"")
+
+	for send, flush := range map[string]func() error{"Flush": s.Flush, "KeepAlive": s.KeepAlive} {
+		require.NoError(t, s.Queue("", &agui.Custom{Name: send}))
+		require.NotContains(t, w.Body.String(), send)
+		require.NoError(t, flush())
+		require.Contains(t, w.Body.String(), send)
+	}
+	require.NoError(t, s.Queue("", &agui.Custom{Name: "large", Value: strings.Repeat("x", 16<<10)}))
+	require.Contains(t, w.Body.String(), "large", "the memory of a queue is bounded")
+}
+
+// counted is an event that counts how often it is encoded.
+type counted struct {
+	agui.Event
+	times *int
+}
+
+func (c counted) MarshalJSON() ([]byte, error) {
+	*c.times++
+	return c.Event.MarshalJSON()
+}
+
+func TestSharedEventIsEncodedOnceForAllStreams(t *testing.T) {
+	t.Parallel()
+	times := 0
+	shared := &agui.Shared{Event: counted{&agui.Custom{Name: "x"}, &times}}
+	for range 3 {
+		w := httptest.NewRecorder()
+		s, err := agui.NewStream(w, agui.StreamOptions{})
+		require.NoError(t, err)
+		require.NoError(t, s.Send(shared))
+		require.Equal(t, `data: {"type":"CUSTOM","name":"x","value":null}`+"\n\n", w.Body.String())
+	}
+	require.Equal(t, 1, times)
+}
+
+func TestSharedEventIsCheckedAndDowngradedAsItself(t *testing.T) {
+	t.Parallel()
+	in := trace{}.input("1.0")
+	v := agui.NewVerifier(in)
+	require.Error(t, v.Check(&agui.Shared{Event: &agui.TextMessageEnd{MessageID: "m"}}))
+	require.NoError(t, v.Check(&agui.Shared{Event: started()}))
+	cancelled := &agui.Shared{Event: finished(agui.Cancelled())}
+	require.Same(t, cancelled, agui.Downgrade(cancelled, in.Peer()))
+	require.Equal(t, agui.TypeRunError, agui.Downgrade(cancelled, agui.Peer{}).Type())
+	succeeded := &agui.Shared{Event: finished(nil)}
+	require.Same(t, succeeded, agui.Downgrade(succeeded, agui.Peer{}))
 }
 
 func TestStreamSendsWhatTheClientCanRead(t *testing.T) {
@@ -184,9 +245,10 @@ func TestClientThatReadsSlowlyGetsALargeEvent(t *testing.T) {
 
 func TestClientThatDoesNotReadDoesNotDelayTheEndOfTheStream(t *testing.T) {
 	t.Parallel()
-	ended, done, writing := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	ended, writing := make(chan error, 1), make(chan struct{})
+	done, cancel := context.WithCancel(t.Context())
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		s, err := agui.NewStream(w, agui.StreamOptions{Write: agui.WriteOptions{Timeout: time.Hour, Done: done}})
+		s, err := agui.NewStream(w, agui.StreamOptions{Write: agui.WriteOptions{Timeout: time.Hour, Context: done}})
 		close(writing)
 		event := &agui.Custom{Name: "x", Value: strings.Repeat("x", 7<<20)}
 		for i := 0; err == nil && i < 30; i++ {
@@ -196,7 +258,7 @@ func TestClientThatDoesNotReadDoesNotDelayTheEndOfTheStream(t *testing.T) {
 	})
 	open(t, url)
 	<-writing
-	close(done)
+	cancel()
 	var timeout net.Error
 	require.ErrorAs(t, <-ended, &timeout)
 	require.True(t, timeout.Timeout())

@@ -106,6 +106,7 @@ func (e *ViolationError) Error() string {
 
 // Check returns a *[ViolationError] if the event may not be sent now. Such an event does not count: another can follow.
 func (v *Verifier) Check(e Event) error {
+	e = unshared(e)
 	if err := v.check(e); err != nil {
 		return &ViolationError{Number: v.count + 1, Event: e.Type(), Msg: err.Error()}
 	}

@@ -61,8 +61,8 @@ func (v *Verifier) start(e entity, as kind, tag string) error {
 
 // fresh checks that an entity can be opened.
 func (v *Verifier) fresh(e entity, as kind) error {
-	if err := needed("the id of the "+e.kind.String(), e.id); err != nil {
-		return err
+	if e.id == "" {
+		return needed("the id of the "+e.kind.String(), e.id)
 	}
 	if _, open := v.open[e]; open {
 		return fmt.Errorf("%s %.100q is open already: close it, or use another id", e.kind, e.id)

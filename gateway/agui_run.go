@@ -55,10 +55,10 @@ type run struct {
 	complete   bool           // the orchestrator has reported the end of its run
 }
 
-// aguiItem is what the follower of a run has delivered.
-type aguiItem struct {
-	feed.Item
-	err error
+// delivered is what the follower of a run has delivered: events that were there already, and what came after them.
+type delivered struct {
+	events []*feed.Event
+	err    error
 }
 
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
@@ -173,14 +173,22 @@ func (r *run) wait(loaded <-chan struct{}) {
 
 // apply applies an event to the chat, and returns what it changes.
 func (r *run) apply(e *feed.Event) []display.Change {
-	changes, err := r.chat.Apply(e.Sequence, e.JSON)
-	if err != nil {
-		r.g.damaged(e.Name.Name(), e.Sequence)
-	}
+	changes := r.chat.Apply(e.Sequence, r.g.decoded(e))
 	if e.Sequence > 0 {
 		r.last = e.Time
 	}
 	return changes
+}
+
+// decoded is an event as runs apply it, decoded once for all of them; nil if it cannot be read.
+func (g *Gateway) decoded(e *feed.Event) *display.Event {
+	value, err := e.Decoded(func(e *feed.Event) (any, error) { return display.Decode(e.JSON) })
+	if err != nil {
+		g.damaged(e.Name.Name(), e.Sequence)
+		return nil
+	}
+	decoded, _ := value.(*display.Event)
+	return decoded
 }
 
 // begin begins the stream: a client that has the messages of an input knows then that the run was accepted.
@@ -203,7 +211,7 @@ func (r *run) stream(ctx context.Context) error {
 		return r.fail(ctx, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	items := make(chan aguiItem)
+	items := make(chan delivered)
 	ended := make(chan struct{})
 	defer func() { // answers that are on their way are stored or not; the client asks again
 		cancel(nil)
@@ -221,22 +229,39 @@ func (r *run) stream(ctx context.Context) error {
 	return r.fail(ctx, r.follow(ctx, items))
 }
 
-// pump passes the items of the follower on until ctx ends.
-func (r *run) pump(ctx context.Context, items chan<- aguiItem) {
+// takenTogether is how many events a run takes together.
+const takenTogether = 64
+
+// pump passes the events of the follower on until ctx ends.
+func (r *run) pump(ctx context.Context, items chan<- delivered) {
 	for {
+		got := r.next(ctx)
+		select {
+		case items <- got:
+		case <-ctx.Done():
+			return
+		}
+		if got.err != nil {
+			return
+		}
+	}
+}
+
+// next waits for an event, and takes with it those that are there already.
+func (r *run) next(ctx context.Context) (got delivered) {
+	for got.err == nil {
 		item, err := r.follower.Next(ctx)
 		if err == nil && item.Event != nil { // here, where neither a stop nor the keep-alive waits for it
 			err = r.watched.allow(ctx, item.Event)
 		}
-		select {
-		case items <- aguiItem{item, err}:
-		case <-ctx.Done():
-			return
+		if got.err = err; err == nil && item.Event != nil {
+			got.events = append(got.events, item.Event)
 		}
-		if err != nil {
-			return
+		if !r.watched.known || !r.follower.Pending() || len(got.events) == takenTogether { // what allow may wait for delays no others
+			break
 		}
 	}
+	return got
 }
 
 // sendSnapshot sends what there is before anything new.
@@ -259,19 +284,34 @@ func (r *run) leaveRoom() {
 }
 
 // follow sends what happens until the run is over.
-func (r *run) follow(ctx context.Context, items <-chan aguiItem) error {
+func (r *run) follow(ctx context.Context, items <-chan delivered) error {
 	keepAlive := time.NewTicker(r.g.o.KeepAlive)
 	defer keepAlive.Stop()
+	quiet := time.NewTimer(longest)
+	defer quiet.Stop()
+	var got delivered
 	for {
 		end, wait := r.terminalEvent(time.Now())
 		if end != nil {
 			return r.out.Send(append(r.view.Finish(), end)...)
 		}
-		quiet := time.NewTimer(wait)
+		if len(got.events) > 0 {
+			if err := r.handleEvent(ctx, got.events[0]); err != nil {
+				return err
+			}
+			got.events = got.events[1:]
+			continue
+		}
+		if err := r.out.Flush(); err != nil {
+			return err
+		}
+		if got.err != nil {
+			return got.err
+		}
+		quiet.Reset(wait)
 		var err error
 		select {
-		case item := <-items:
-			err = r.handleItem(ctx, item)
+		case got = <-items:
 		case a := <-r.results:
 			err = r.handleResult(ctx, a)
 		case <-r.open.stop:
@@ -282,22 +322,14 @@ func (r *run) follow(ctx context.Context, items <-chan aguiItem) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
-		quiet.Stop()
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// handleItem sends what an event has changed.
-func (r *run) handleItem(ctx context.Context, item aguiItem) error {
-	switch {
-	case item.err != nil:
-		return item.err
-	case item.Event == nil: // the replay is over
-		return nil
-	}
-	e := item.Event
+// handleEvent sends what an event has changed, together with what the events after it change.
+func (r *run) handleEvent(ctx context.Context, e *feed.Event) error {
 	if e.Kind == events.KindRunComplete {
 		r.completed(e)
 		return nil
@@ -314,7 +346,7 @@ func (r *run) handleItem(ctx context.Context, item aguiItem) error {
 	if e.Sequence > 0 {
 		id = strconv.FormatUint(e.Sequence, 10)
 	}
-	return r.out.SendWithID(id, out...)
+	return r.out.Queue(id, out...)
 }
 
 // fail ends a stream that cannot continue. A stream without a terminal event looks like success to clients.

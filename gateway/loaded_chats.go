@@ -223,9 +223,7 @@ func (g *Gateway) readOn(ctx context.Context, c *loadedChat, follower *feed.Foll
 		if e.Sequence == 0 {
 			continue
 		}
-		if _, err := c.chat.Apply(e.Sequence, e.JSON); err != nil {
-			g.damaged(e.Name.Name(), e.Sequence)
-		}
+		c.chat.Apply(e.Sequence, g.decoded(e))
 		c.last = e.Time
 	}
 }

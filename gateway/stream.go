@@ -14,7 +14,7 @@ const writeTime = 30 * time.Second
 
 // writeOptions are the times of a stream that ends with a context.
 func writeOptions(ctx context.Context) agui.WriteOptions {
-	return agui.WriteOptions{Timeout: writeTime, Done: ctx.Done()}
+	return agui.WriteOptions{Timeout: writeTime, Context: ctx}
 }
 
 // eventStream writes stored events as server-sent events.

@@ -103,41 +103,40 @@ func (c *Chat) Displays(m *agui.Message) bool {
 	return bytes.Equal(events.JSONOf(displayed.Content), events.JSONOf(m.Content))
 }
 
-// Apply applies an event with its sequence, 0 for one that is not stored, and returns what has changed. An event that
-// cannot be read changes nothing.
-func (c *Chat) Apply(sequence uint64, data []byte) ([]Change, error) {
+// Apply applies an event with its sequence, 0 for one that is not stored, and returns what has changed. Nil is an event that
+// cannot be read: it changes nothing.
+func (c *Chat) Apply(sequence uint64, e *Event) []Change {
 	c.sequence = max(c.sequence, sequence)
-	e, err := readEvent(data)
-	if err != nil {
-		return nil, err
+	if e == nil {
+		return nil
 	}
 	switch e.Kind {
 	case events.KindText, events.KindUserMessage:
-		return c.text(sequence, e), nil
+		return c.text(sequence, e)
 	case events.KindToolCall:
-		return c.called(sequence, e), nil
+		return c.called(sequence, e)
 	case events.KindToolCallAck:
-		return c.decided(e, ended(e)), nil
+		return c.decided(e, ended(&e.event))
 	case events.KindToolCallDismiss:
-		return c.dismissed(e), nil
+		return c.dismissed(e)
 	case events.KindToolResponse:
-		return c.responded(e), nil
+		return c.responded(e)
 	case events.KindPlanStarted:
-		return c.planned(e), nil
+		return c.planned(e)
 	case events.KindContextUpdate:
 		c.set(e.Variable, e.Value)
-		return []Change{{kind: variableSet, name: e.Variable}}, nil
+		return []Change{{kind: variableSet, name: e.Variable}}
 	case events.KindHandoff:
-		return c.handedOff(e), nil
+		return c.handedOff(e)
 	case events.KindToolProgress:
 		// It is not stored, so it may come before its call or after its end.
 		if of := c.byID[e.ToolCallID]; of != nil && of.call != nil && of.call.result == "" {
-			return []Change{{kind: progressed, event: e}}, nil
+			return []Change{{kind: progressed, event: e}}
 		}
 	case events.KindStructuredOutput:
-		return []Change{{kind: outputStored, event: e}}, nil
+		return []Change{{kind: outputStored, event: e}}
 	}
-	return nil, nil
+	return nil
 }
 
 // Bounds of the context variables in the state.
@@ -156,7 +155,7 @@ func (c *Chat) set(name string, value json.RawMessage) {
 	}
 }
 
-func (c *Chat) text(sequence uint64, e *event) []Change {
+func (c *Chat) text(sequence uint64, e *Event) []Change {
 	if e.Kind == events.KindUserMessage {
 		if _, known := c.users[e.MessageID]; !known {
 			c.idBytes += len(e.MessageID)
@@ -168,22 +167,22 @@ func (c *Chat) text(sequence uint64, e *event) []Change {
 	} else {
 		c.waiting = ""
 	}
-	m := messageOf(e)
-	if m == nil || c.byID[m.key()] != nil {
+	if e.text == nil || c.byID[e.key] != nil {
 		return nil
 	}
-	c.add(m.key(), &entry{message: m})
-	return []Change{{kind: messageAdded, message: m}}
+	c.add(e.key, e.text)
+	return []Change{{kind: messageAdded, event: e}}
 }
 
-func (c *Chat) called(sequence uint64, e *event) []Change {
+func (c *Chat) called(sequence uint64, e *Event) []Change {
 	if c.byID[e.ToolCallID] != nil {
 		return nil
 	}
-	added := callOf(e)
+	copied := *e.call
+	added := &copied
 	added.sequence = sequence
 	c.add(added.id, &entry{call: added})
-	changes := []Change{{kind: callAdded, call: added}}
+	changes := []Change{{kind: callAdded, call: added, event: e}}
 	switch {
 	case added.question != nil:
 		c.asking = append(c.asking, c.byID[added.id])
@@ -215,7 +214,7 @@ func (c *Chat) started(t *turn) Change {
 }
 
 // decided ends a question.
-func (c *Chat) decided(e *event, result string) []Change {
+func (c *Chat) decided(e *Event, result string) []Change {
 	entry := c.byID[e.ToolCallID]
 	if entry == nil || entry.call == nil || !entry.call.open() {
 		return nil
@@ -224,7 +223,7 @@ func (c *Chat) decided(e *event, result string) []Change {
 }
 
 // dismissed ends the display of a call. One that is not known was displayed before the chat was continued.
-func (c *Chat) dismissed(e *event) []Change {
+func (c *Chat) dismissed(e *Event) []Change {
 	entry := c.byID[e.ToolCallID]
 	if entry == nil {
 		return []Change{{kind: callDismissed, call: &call{id: e.ToolCallID}}}
@@ -239,21 +238,22 @@ func (c *Chat) dismissed(e *event) []Change {
 	return []Change{{kind: callDismissed, call: entry.call}}
 }
 
-func (c *Chat) responded(e *event) []Change {
+func (c *Chat) responded(e *Event) []Change {
 	changes := c.closeQuestions(e)
-	result, failed := resultOf(e)
 	if entry := c.byID[e.ToolCallID]; entry != nil && entry.call != nil && entry.call.result == "" {
-		changes = append(changes, c.end(entry, result, failed)...)
+		ended := c.end(entry, e.result, e.failed)
+		ended[0].event = e
+		changes = append(changes, ended...)
 	}
 	if e.Step != "" {
 		state := "done"
-		if failed {
+		if e.failed {
 			state = "error"
 		}
 		return append(changes, c.step(e.turnID(), e.Step, state)...)
 	}
 	if t := c.running[e.ToolCallID]; t != nil {
-		if t.phase = Done; failed {
+		if t.phase = Done; e.failed {
 			t.phase = Failed
 		}
 		delete(c.running, t.id)
@@ -264,7 +264,7 @@ func (c *Chat) responded(e *event) []Change {
 }
 
 // closeQuestions ends the questions that are open when their turn or step ends.
-func (c *Chat) closeQuestions(e *event) []Change {
+func (c *Chat) closeQuestions(e *Event) []Change {
 	var changes []Change
 	for _, entry := range slices.Clone(c.asking) {
 		if q := entry.call; q.of == e.ToolCallID || e.Step == "" && q.turn == e.ToolCallID {
@@ -274,7 +274,7 @@ func (c *Chat) closeQuestions(e *event) []Change {
 	return changes
 }
 
-func (c *Chat) handedOff(e *event) []Change {
+func (c *Chat) handedOff(e *Event) []Change {
 	next := ""
 	if e.To != nil {
 		next = *e.To

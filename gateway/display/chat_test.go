@@ -98,9 +98,7 @@ func TestOwnToolMessageOfAClientStandsForTheResult(t *testing.T) {
 	snapshot, ok := view.Snapshot(chat, nil)[0].(*agui.MessagesSnapshot)
 	require.True(t, ok)
 	require.Equal(t, own, snapshot.Messages[2], "without it the client would drop its answer")
-	changes, err := chat.Apply(3, h.events[2])
-	require.NoError(t, err)
-	for _, e := range view.Render(chat, changes) {
+	for _, e := range view.Render(chat, h.apply(chat, 2)) {
 		require.NotEqual(t, agui.TypeToolCallResult, e.Type(), "the client would display two results")
 	}
 }
@@ -219,8 +217,8 @@ func TestEventThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	chat := display.New()
 	for _, data := range []string{`{`, `[]`, `{"data":{"kind":7}}`, `{"type":"chat.unknown","data":{}}`, `{"data":{"kind":"tool_response","tool_call_id":"x"}}`, `{"data":{"kind":"tool_call_ack","tool_call_id":"x"}}`} {
-		changes, _ := chat.Apply(1, []byte(data))
-		require.Empty(t, (&display.View{}).Render(chat, changes), data)
+		e, _ := display.Decode([]byte(data))
+		require.Empty(t, (&display.View{}).Render(chat, chat.Apply(1, e)), data)
 	}
 }
 

@@ -34,6 +34,9 @@ func (c *client) take(all ...agui.Event) {
 	c.t.Helper()
 	for _, e := range all {
 		require.NoError(c.t, c.verifier.Check(e))
+		if shared, ok := e.(*agui.Shared); ok {
+			e = shared.Event
+		}
 		switch e := e.(type) {
 		case *agui.MessagesSnapshot:
 			c.messages = e.Messages

@@ -2,7 +2,7 @@
 // messages, tool calls and their results, open questions, state and activities. It does no I/O. Any gateway that
 // applies the same events displays the same, so a client may reconnect to any of them.
 //
-//	event.go      the fields of an event of a chat that are displayed
+//	event.go      [Event]: the fields of an event of a chat that are displayed, decoded once for all that display it
 //	chat.go       [Chat]: applies events in the order of the journal, and reports each as changes
 //	entry.go      messages and calls in memory of a bounded size, and a copy from which a chat continues
 //	message.go    texts of agents and users

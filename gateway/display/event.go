@@ -4,10 +4,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/oneturn/oneturn/agui"
 	"github.com/oneturn/oneturn/events"
 )
+
+// Event is a decoded event of a chat. It does not change, so several chats may apply it at the same time, and what is the same for
+// all their clients is made once.
+type Event struct {
+	event
+
+	text   *entry // of a text; nil if it is not displayed
+	key    string // of the text
+	call   *call  // of a tool_call; each chat changes a copy
+	result string // of a tool_response
+	failed bool   // likewise
+
+	render sync.Once
+	shared []agui.Event
+}
+
+// Decode decodes a stored or live event.
+func Decode(data []byte) (*Event, error) {
+	decoded, err := readEvent(data)
+	if err != nil {
+		return nil, err
+	}
+	e := &Event{event: *decoded}
+	switch e.Kind {
+	case events.KindText, events.KindUserMessage:
+		if m := messageOf(&e.event); m != nil {
+			e.text, e.key = &entry{message: m}, m.key()
+		}
+	case events.KindToolCall:
+		e.call = callOf(&e.event)
+	case events.KindToolResponse:
+		e.result, e.failed = resultOf(&e.event)
+	}
+	return e, nil
+}
+
+// once returns the events of AG-UI that show the event to any client. They are made and encoded once; a kind of event has one such function.
+func (e *Event) once(show func() []agui.Event) []agui.Event {
+	e.render.Do(func() {
+		for _, made := range show() {
+			e.shared = append(e.shared, &agui.Shared{Event: made})
+		}
+	})
+	return e.shared
+}
 
 // event has the fields of all kinds of events of a chat that are displayed. Values that are passed on stay as they were stored.
 type event struct {

@@ -89,20 +89,24 @@ func (h *history) respond(id string, ok bool) {
 	h.add(events.KindToolResponse, r)
 }
 
+// apply applies an event.
+func (h *history) apply(c *display.Chat, i int) []display.Change {
+	e, err := display.Decode(h.events[i])
+	require.NoError(h.tb, err)
+	return c.Apply(uint64(i+1), e)
+}
+
 // load applies the events from one on.
 func (h *history) load(c *display.Chat, from, to int) {
 	for i := from; i < to; i++ {
-		_, err := c.Apply(uint64(i+1), h.events[i])
-		require.NoError(h.tb, err)
+		h.apply(c, i)
 	}
 }
 
 // stream applies events as they come, and gives a client what they change.
 func (h *history) stream(c *display.Chat, v *display.View, to *client, from int) {
 	for i := from; i < len(h.events); i++ {
-		changes, err := c.Apply(uint64(i+1), h.events[i])
-		require.NoError(h.tb, err)
-		to.take(v.Render(c, changes)...)
+		to.take(v.Render(c, h.apply(c, i))...)
 	}
 	to.take(v.Finish()...)
 }

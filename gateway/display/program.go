@@ -27,7 +27,7 @@ type planStep struct {
 const maxSteps = 500
 
 // planned adds a program.
-func (c *Chat) planned(e *event) []Change {
+func (c *Chat) planned(e *Event) []Change {
 	var payload struct {
 		Steps []struct {
 			Call   string   `json:"call"`

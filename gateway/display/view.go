@@ -9,14 +9,13 @@ import (
 
 // Change is what an event has changed, see [View.Render].
 type Change struct {
-	kind    changeKind
-	message *message
-	call    *call
-	turn    *turn
-	plan    *plan
-	step    int
-	name    string
-	event   *event
+	kind  changeKind
+	call  *call
+	turn  *turn
+	plan  *plan
+	step  int
+	name  string
+	event *Event // that the change shows; nil if the change follows from another one
 }
 
 type changeKind int
@@ -62,7 +61,7 @@ type View struct {
 // Render returns a change as events for the client.
 func (v *View) Render(c *Chat, changes []Change) []agui.Event {
 	var out []agui.Event
-	patch := make(agui.Patch, 0, len(changes))
+	var patch agui.Patch //nolint:prealloc // most changes do not change the state
 	for i := range changes {
 		out = append(out, v.render(&changes[i])...)
 		patch = append(patch, c.patch(&changes[i])...)
@@ -81,14 +80,15 @@ func (v *View) Render(c *Chat, changes []Change) []agui.Event {
 func (v *View) render(change *Change) []agui.Event {
 	switch change.kind {
 	case messageAdded:
-		if change.message.user && v.Known[change.message.id] {
+		m := change.event.text.message
+		if m.user && v.Known[m.id] {
 			return nil
 		}
-		return textEvents(change.message.asText())
+		return change.event.once(func() []agui.Event { return textEvents(m.asText()) })
 	case callAdded:
-		return v.called(change.call)
+		return v.called(change.call, change.event)
 	case callEnded:
-		return v.ended(change.call)
+		return v.ended(change.call, change.event)
 	case callDismissed:
 		return []agui.Event{&agui.Custom{Name: "oneturn.tool_call_dismiss", Value: map[string]any{"tool_call_id": change.call.id}}}
 	case turnStarted:
@@ -104,31 +104,38 @@ func (v *View) render(change *Change) []agui.Event {
 	case progressed:
 		return v.progress(change.event)
 	case outputStored:
-		return []agui.Event{output(change.event)}
+		return change.event.once(func() []agui.Event { return []agui.Event{output(&change.event.event)} })
 	case openChanged, variableSet, speakerChanged:
 	}
 	return nil
 }
 
 // called is a call in one burst, so that it is never half open.
-func (v *View) called(c *call) []agui.Event {
+func (v *View) called(c *call, e *Event) []agui.Event {
 	if c.question != nil && v.Mode(c) == ByComposer {
 		return textEvents(c.prompt())
 	}
+	if c.args != e.call.args { // the chat had no room for them
+		return callEvents(c)
+	}
+	return e.once(func() []agui.Event { return callEvents(e.call) })
+}
+
+func callEvents(c *call) []agui.Event {
 	start := &agui.ToolCallStart{ToolCallID: c.id, ToolCallName: c.name}
 	start.Metadata = map[string]any{"_ui": c.ui}
 	return []agui.Event{start, &agui.ToolCallArgs{ToolCallID: c.id, Delta: c.args}, &agui.ToolCallEnd{ToolCallID: c.id}}
 }
 
 // ended is the result of a call. The client has the result of a call that it has answered itself, and a prompt has none.
-func (v *View) ended(c *call) []agui.Event {
+func (v *View) ended(c *call, e *Event) []agui.Event {
 	var out []agui.Event
 	if _, own := v.Answers[c.id]; !own && (c.question == nil || v.Mode(c) != ByComposer) {
-		result := &agui.ToolCallResult{MessageID: agui.ResultID(c.id), ToolCallID: c.id, Content: agui.Text(c.result)}
-		if c.failed {
-			result.Metadata = map[string]any{"success": false}
+		if e != nil {
+			out = append(out, e.once(func() []agui.Event { return []agui.Event{resultEvent(c.id, e.result, e.failed)} })...)
+		} else {
+			out = append(out, resultEvent(c.id, c.result, c.failed))
 		}
-		out = append(out, result)
 	}
 	if id := agui.ActivityID(c.id); v.activities[id] {
 		phase := Done
@@ -141,18 +148,27 @@ func (v *View) ended(c *call) []agui.Event {
 	return out
 }
 
+func resultEvent(call, content string, failed bool) agui.Event {
+	result := &agui.ToolCallResult{MessageID: agui.ResultID(call), ToolCallID: call, Content: agui.Text(content)}
+	if failed {
+		result.Metadata = map[string]any{"success": false}
+	}
+	return result
+}
+
 // progress is the progress of a call, question or surface.
-func (v *View) progress(e *event) []agui.Event {
+func (v *View) progress(e *Event) []agui.Event {
 	id := agui.ActivityID(e.ToolCallID)
-	content := map[string]any{
-		"tool_call_id": e.ToolCallID, "phase": Running, "progress": e.ProgressPercent, "message": e.StatusMessage, "corr": e.Corr,
-	}
 	if !v.activities[id] {
-		return v.activity(id, &agui.ActivitySnapshot{MessageID: id, ActivityType: progressType, Content: content})
+		return v.activity(id, &agui.ActivitySnapshot{MessageID: id, ActivityType: progressType, Content: map[string]any{
+			"tool_call_id": e.ToolCallID, "phase": Running, "progress": e.ProgressPercent, "message": e.StatusMessage, "corr": e.Corr,
+		}})
 	}
-	return []agui.Event{&agui.ActivityDelta{MessageID: id, ActivityType: progressType, Patch: agui.Patch{
-		agui.Add("/progress", e.ProgressPercent), agui.Add("/message", e.StatusMessage), agui.Add("/corr", e.Corr),
-	}}}
+	return e.once(func() []agui.Event {
+		return []agui.Event{&agui.ActivityDelta{MessageID: id, ActivityType: progressType, Patch: agui.Patch{
+			agui.Add("/progress", e.ProgressPercent), agui.Add("/message", e.StatusMessage), agui.Add("/corr", e.Corr),
+		}}}
+	})
 }
 
 // activity notes that the client has an activity.

@@ -22,16 +22,31 @@ type Event struct {
 	Replay      bool            // read for the replay, before the boundary
 	JSON        json.RawMessage // the stored event: {"type","data","timestamp"}
 
-	prepare  sync.Once
-	prepared []byte
-	err      error
+	prepared once[[]byte]
+	decoded  once[any]
+}
+
+// once is a value that is made when it is needed first.
+type once[T any] struct {
+	do    sync.Once
+	value T
+	err   error
+}
+
+func (o *once[T]) get(e *Event, of func(e *Event) (T, error)) (T, error) {
+	o.do.Do(func() { o.value, o.err = of(e) })
+	return o.value, o.err
 }
 
 // Prepared returns what frame returns for the event, as all followers of a chat send it: it is made once. All callers have to pass
 // the same function.
 func (e *Event) Prepared(frame func(e *Event) ([]byte, error)) ([]byte, error) {
-	e.prepare.Do(func() { e.prepared, e.err = frame(e) })
-	return e.prepared, e.err
+	return e.prepared.get(e, frame)
+}
+
+// Decoded is [Event.Prepared] for what decode makes of the event, which followers share: it must not be changed.
+func (e *Event) Decoded(decode func(e *Event) (any, error)) (any, error) {
+	return e.decoded.get(e, decode)
 }
 
 // Boundary ends the replay.

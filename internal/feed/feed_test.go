@@ -80,7 +80,7 @@ func TestEventsThatArePendingAreReceivedWithoutWaiting(t *testing.T) {
 	require.Greater(t, pending, more/2)
 }
 
-func TestEventIsPreparedOnceForAllFollowers(t *testing.T) {
+func TestEventIsPreparedAndDecodedOnceForAllFollowers(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t, oneturntest.Memory)
 	j := newJournal(t, s)
@@ -104,6 +104,17 @@ func TestEventIsPreparedOnceForAllFollowers(t *testing.T) {
 	require.Equal(t, 1, prepared)
 	require.Equal(t, frames[0], frames[1])
 	require.Contains(t, string(frames[1]), `"turn":"a"`)
+	j.write("app", "chat", "b")
+	decoded := 0
+	for _, w := range followers {
+		value, err := next(t, w).Event.Decoded(func(e *feed.Event) (any, error) {
+			decoded++
+			return e.Kind, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "tool_call", value)
+	}
+	require.Equal(t, 1, decoded)
 }
 
 func TestTextOfAMessageHasWhatIsDue(t *testing.T) {
