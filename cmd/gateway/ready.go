@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
 )
 
 // readyTimeout limits the health check: a gateway that takes longer is not ready.
@@ -18,7 +20,7 @@ const readyTimeout = 3 * time.Second
 
 // readiness returns the command of health checks in containers: the image has no other program that could send a request.
 func readiness(env cli.Lookup) *cobra.Command {
-	address := "127.0.0.1:8089"
+	address := defaultOf("http")
 	c := &cobra.Command{
 		Use:     "ready",
 		Short:   "Exit with 0 if a gateway on this machine is ready",
@@ -28,6 +30,15 @@ func readiness(env cli.Lookup) *cobra.Command {
 	}
 	c.Flags().StringVar(&address, "http", address, "Private address of the gateway, its --http.")
 	return cli.Command(c, env, func(c *cobra.Command, _ []string) error { return checkReady(c.Context(), address) })
+}
+
+// defaultOf is the default of a flag of the gateway.
+func defaultOf(name string) string {
+	flags := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
+	if err := config.BindFlags(flags, &config.Gateway{}); err != nil {
+		return "" // the command itself reports it
+	}
+	return flags.Lookup(name).DefValue
 }
 
 func checkReady(ctx context.Context, address string) error {

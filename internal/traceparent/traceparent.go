@@ -17,10 +17,15 @@ func Format(s trace.SpanContext) string {
 	return fmt.Sprintf("00-%s-%s-%s", s.TraceID(), s.SpanID(), s.TraceFlags())
 }
 
-// Parse reads the value of the header, of any version, into the span of another program. ok is false for any other text.
+// Parse reads the value of the header into the span of another program, as W3C Trace Context defines it: of a version that is not known yet,
+// the fields of version 00 count, and what may follow them does not. ok is false for any other text.
 func Parse(text string) (span trace.SpanContext, ok bool) {
 	const length = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
-	if len(text) != length || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+	if len(text) < length || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+		return trace.SpanContext{}, false
+	}
+	version, ok := hexByte(text[:2])
+	if !ok || version == invalidVersion || len(text) > length && (version == 0 || text[length] != '-') {
 		return trace.SpanContext{}, false
 	}
 	traceID, err := trace.TraceIDFromHex(text[3:35])
@@ -31,11 +36,30 @@ func Parse(text string) (span trace.SpanContext, ok bool) {
 	if err != nil {
 		return trace.SpanContext{}, false
 	}
-	flags := trace.TraceFlags(0)
-	if text[54] == '1' || text[54] == '3' {
-		flags = trace.FlagsSampled
+	flags, ok := hexByte(text[53:length])
+	if !ok {
+		return trace.SpanContext{}, false
 	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: flags, Remote: true}), true
+	sampled := trace.TraceFlags(flags) & trace.FlagsSampled // the other bits have no meaning yet
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: sampled, Remote: true}), true
+}
+
+// invalidVersion is the version that no header has.
+const invalidVersion = 0xff
+
+// hexByte reads two digits, in lower case.
+func hexByte(digits string) (b byte, ok bool) {
+	for _, c := range []byte(digits) {
+		switch {
+		case '0' <= c && c <= '9':
+			b = b<<4 | (c - '0')
+		case 'a' <= c && c <= 'f':
+			b = b<<4 | (c - 'a' + 10)
+		default:
+			return 0, false
+		}
+	}
+	return b, true
 }
 
 // From returns the value of the header for what is sent with a context, "" if the context has no span.
