@@ -127,6 +127,7 @@ func (g *Gateway) aguiTarget(c *call, workflow, chat string) (err error) {
 	if err != nil {
 		return err
 	}
+	c.searchFor(c.target.User)
 	if _, err := g.workflows.Find(c.r.Context(), workflow); errors.Is(err, catalog.ErrUnknown) {
 		return refuse(http.StatusNotFound, "unknown_workflow", fmt.Sprintf("there is no workflow %.80q: GET /agui/info lists them; workers announce theirs when they start", workflow))
 	}

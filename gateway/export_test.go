@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"time"
 
 	"github.com/oneturn/oneturn/gateway/auth"
@@ -18,5 +19,5 @@ func (g *Gateway) UseUpMemory(app, user string) (free func()) {
 
 // Throttle has the searches of a tenant refused for some seconds.
 func (g *Gateway) Throttle(app string) {
-	g.current.Load().budget.Charge(subjects.Token(app), 1200*time.Millisecond)
+	g.current.Load().budget.Charge(context.Background(), subjects.Token(app), 1200*time.Millisecond)
 }

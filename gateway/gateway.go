@@ -26,8 +26,10 @@ import (
 
 // Options configure a [Gateway].
 type Options struct {
-	NATS   *nats.Conn         // required
-	Reads  *nats.Conn         // reads histories, so that nothing else waits for them; defaults to NATS
+	NATS *nats.Conn // required
+	// Reads is a separate connection for histories, so that nothing else waits for them. Defaults to NATS: then the budgets of tenants for
+	// searches are charged for pauses of the server too, which cannot be told from waits for histories.
+	Reads  *nats.Conn
 	Auth   auth.Authenticator // required: whose a request is
 	Prefix string             // of all names on NATS; "oneturn" if empty
 	Pool   string             // of the workers that messages of users go to; "default" if empty

@@ -33,9 +33,13 @@ type journal struct {
 func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	nc, reads := g.o.NATS, g.o.Reads
 	j := &journal{store: kvstore.Read(nc, g.space), owned: recent.New[ownedChat](ownedChats, ownedFor), loaded: newLoadedChats()}
-	j.budget = searchbudget.New(nc, reads)
+	ofReader, ofHistories := reads, nc // the pings of searches
+	if reads == nc {                   // they would wait for histories
+		ofReader, ofHistories = nil, nil
+	}
+	j.budget = searchbudget.New(nc, ofReader)
 	j.reader = query.New(nc, g.space, j.store, j.budget)
-	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads, nc))
+	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads, ofHistories))
 	var err error
 	if j.feeds, err = feed.Open(ctx, nc, g.space, j.histories, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

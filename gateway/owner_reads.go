@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
 // ownerReads are the reads of the owners of chats. Of a chat one runs at a time: those that ask meanwhile share the next one. They do not
@@ -18,7 +21,7 @@ type ownersOfChat struct{ runs, next *ownerRead }
 // ownerRead is a read that some requests share.
 type ownerRead struct {
 	done chan struct{} // closed at its end
-	left bool          // the request that was to read has left before
+	left bool          // the request that was to read has left before, or its user may not search now
 	user string
 	err  error
 }
@@ -73,7 +76,8 @@ func (o *ownerReads) run(ctx context.Context, key chatKey, r, before *ownerRead,
 	}
 	o.begin(key, r)
 	user, err := read(ctx)
-	r.user, r.err, r.left = user, err, ctx.Err() != nil
+	busy, refused := errors.AsType[*searchbudget.BusyError](err)
+	r.user, r.err, r.left = user, err, ctx.Err() != nil || refused && busy.User
 	return user, err
 }
 

@@ -88,9 +88,13 @@ func (g *Gateway) refusalOf(err error) *refusedError {
 	}
 	var busy *searchbudget.BusyError
 	if errors.As(err, &busy) && busy.After > 0 && g.current.Load().feeds.Ready() == nil {
+		of := "tenant"
+		if busy.User {
+			of = "user"
+		}
 		return &refusedError{
 			status: http.StatusTooManyRequests, code: codeRateLimited, retry: time.Duration(busy.Seconds()) * time.Second, err: err,
-			message: "this tenant reads too much: try again later, or ask for less",
+			message: "this " + of + " reads too much: try again later, or ask for less",
 		}
 	}
 	if errors.Is(err, idempotency.ErrTooMany) {

@@ -44,6 +44,7 @@ func (g *Gateway) respond(c *call) error {
 	if c.target, err = c.id.Resolve(target); err != nil {
 		return err
 	}
+	c.searchFor(c.target.User)
 	if c.id.Has(auth.RoleService) {
 		if err := g.rates.User(c.target.App, c.target.User); err != nil {
 			return err

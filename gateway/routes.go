@@ -15,6 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
 // The table of doors, and the way of a request to its door: the path is matched segment by segment as it was sent, so
@@ -149,7 +150,13 @@ func (g *Gateway) enter(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.searchFor(cmp.Or(c.target.User, c.id.User))
 	return found.serve(c)
+}
+
+// searchFor makes the searches of the request count for a user.
+func (c *call) searchFor(user string) {
+	c.r = c.r.WithContext(searchbudget.ForUser(c.r.Context(), user))
 }
 
 // countEntry counts a request before its body is read. Whose it is may be in the body: of a service, which may name any user.

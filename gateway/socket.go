@@ -15,6 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn/gateway/auth"
 	"github.com/oneturn/oneturn/internal/feed"
+	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
 // The door for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
@@ -142,7 +143,7 @@ func (s *socket) run(refused error) {
 		return
 	}
 	// Not the context of the request: it ends in its own way when a connection was hijacked.
-	life, cancel := s.g.streamContext(context.Background(), s.id)
+	life, cancel := s.g.streamContext(searchbudget.ForUser(context.Background(), s.target.User), s.id)
 	defer cancel()
 	ctx, end := context.WithCancelCause(life)
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // of commands, which a drain lets end

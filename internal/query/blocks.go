@@ -21,9 +21,9 @@ const (
 	loadStep        = 2_000
 	concurrentLoads = 2 // reads for all chats together
 	loadsPerPage    = 8 // reads before each page of a chat that is loaded
-	// loadedFor is how long the server keeps the names of a loaded block after their last use, at least. It keeps the records for
+	// blocksFor is how long the server keeps the names of a loaded block after their last use, at least. It keeps the records for
 	// ten seconds, if it has the memory.
-	loadedFor = time.Minute
+	blocksFor = time.Minute
 	// maxLoadedChats bounds the chats that are remembered as loaded.
 	maxLoadedChats = 10_000
 	// quickRead is how long a read takes at most if nothing has to be loaded; maxSpace bounds the pause after a longer one.

@@ -86,7 +86,7 @@ func (r *Reader) list(ctx context.Context, app, filter string, upTo uint64) (lis
 		return listed{}, fmt.Errorf("list the records of a chat: %w", err)
 	}
 	if len(info.State.Subjects) > batchNames {
-		r.budget.Charge(app, time.Since(begun))
+		r.budget.Charge(ctx, app, time.Since(begun))
 	}
 	switch {
 	case len(info.State.Subjects) > maxNames:

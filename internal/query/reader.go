@@ -14,7 +14,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Reader reads the journal, for tenants each within its budget of searches. A tenant is a token.
+// Reader reads the journal, for tenants each within its budget of searches, and within that of the user whom a context names, see
+// [searchbudget.ForUser]. A tenant is a token.
 type Reader struct {
 	nc     *nats.Conn
 	space  subjects.Space
@@ -47,7 +48,7 @@ const (
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
 		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
-		near: nearRecords, reads: newReads(), loaded: recent.New[string](maxLoadedChats, loadedFor),
+		near: nearRecords, reads: newReads(), loaded: recent.New[string](maxLoadedChats, blocksFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }
@@ -80,7 +81,7 @@ func (r *Reader) namesOfTurn(app string) Lister {
 		names, err := r.store.Names(ctx, filter)
 		if len(names) > manyNames || errors.Is(err, idempotency.ErrTooMany) {
 			r.large.Add(filter, begun)
-			r.budget.Charge(app, time.Since(begun))
+			r.budget.Charge(ctx, app, time.Since(begun))
 		}
 		return names, err
 	}

@@ -96,7 +96,7 @@ func TestShortSearchesCostNothingAndTenantsAreForgotten(t *testing.T) {
 			require.NoError(t, b.Do(t.Context(), strconv.Itoa(n), searching(10*free)))
 			<-time.After(time.Second)
 		}
-		require.LessOrEqual(t, len(b.tenants), maxTenants)
+		require.LessOrEqual(t, len(b.shares), maxTenants)
 	})
 }
 
@@ -159,7 +159,7 @@ func TestTimeToSendWhatWasFoundIsNotCharged(t *testing.T) {
 		for range 1_000 {
 			require.NoError(t, b.Read(t.Context(), "acme", func() (int, error) { return bytes, searching(bytes * perByte)() }))
 		}
-		require.Empty(t, b.tenants)
+		require.Empty(t, b.shares)
 	})
 }
 
@@ -244,5 +244,98 @@ func TestSearchWhoseConnectionWasLostIsNotCharged(t *testing.T) {
 		}
 		require.NoError(t, b.Do(t.Context(), "acme", searching(2*Burst)))
 		require.Error(t, b.Do(t.Context(), "acme", searching(0)))
+	})
+}
+
+func TestUserLeavesOthersOfItsTenantAPartOfTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 30 * time.Millisecond
+		b := newBudget(nil)
+		ada, bob := ForUser(t.Context(), "ada"), ForUser(t.Context(), "bob")
+		var searched time.Duration
+		for begun := time.Now(); time.Since(begun) < 2*time.Minute; {
+			err := b.Do(ada, "acme", func() error { searched += cost; return searching(cost)() })
+			busy, refused := errors.AsType[*BusyError](err)
+			if !refused {
+				require.NoError(t, err)
+				continue
+			}
+			require.True(t, busy.User)
+			require.ErrorContains(t, err, "this user")
+			require.NoError(t, b.Do(bob, "acme", searching(cost)), "another user of the tenant")
+			require.NoError(t, b.Do(t.Context(), "acme", searching(cost)), "the tenant itself")
+			require.NoError(t, b.Do(ForUser(t.Context(), "ada"), "beta", searching(cost)), "a user of another tenant with the same name")
+			<-time.After(time.Duration(busy.Seconds()) * time.Second)
+			require.NoError(t, b.Do(ada, "acme", searching(0)), "it may continue at the time of the error")
+		}
+		require.Less(t, searched, (2*Burst+2*time.Minute/Share)/ofUser)
+		require.Greater(t, searched, 2*time.Minute/Share/ofUser/2)
+	})
+}
+
+func TestUsersOfATenantUseItsBudgetTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(nil)
+		var refused *BusyError
+		for n := range 20 {
+			if err := b.Do(ForUser(t.Context(), strconv.Itoa(n)), "acme", searching(Burst/5)); errors.As(err, &refused) {
+				break
+			}
+		}
+		require.NotNil(t, refused)
+		require.False(t, refused.User)
+	})
+}
+
+func TestSearchesOfAUserTakeOnePlaceInTheTurnsOfItsTenant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(nil)
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { _ = b.Do(ForUser(t.Context(), "ada"), "acme", searching(20*time.Millisecond)) })
+		}
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, b.Do(ForUser(t.Context(), "bob"), "acme", searching(0)))
+		require.LessOrEqual(t, time.Since(begun), 40*time.Millisecond)
+		all.Wait()
+	})
+}
+
+// Histories take all of the time of a connection that pings share.
+func TestSearchIsChargedWhilePingsWaitForWhatElseItsConnectionDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 400 * time.Millisecond
+		b := newBudget(nil)
+		var measured atomic.Int64
+		b.trips = func(context.Context) error {
+			if measured.Add(1) == 1 { // before there are any
+				return nil
+			}
+			return searching(cost)()
+		}
+		var searched time.Duration
+		for begun := time.Now(); time.Since(begun) < time.Minute; {
+			if b.Do(t.Context(), "acme", func() error { searched += cost; return searching(cost)() }) != nil {
+				<-time.After(time.Second)
+			}
+		}
+		require.Less(t, searched, 2*Burst+time.Minute/Share)
+	})
+}
+
+func TestRoundTripIsNotChargedWithoutPings(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 40 * time.Millisecond
+		b := newBudget(nil)
+		b.trips = func(context.Context) error { return searching(trip)() }
+		for begun := time.Now(); time.Since(begun) < time.Minute; {
+			require.NoError(t, b.Do(t.Context(), "far", searching(trip)))
+		}
 	})
 }
