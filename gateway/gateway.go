@@ -28,7 +28,7 @@ import (
 type Options struct {
 	NATS *nats.Conn // required
 	// Reads is a separate connection for histories, so that nothing else waits for them. Defaults to NATS: then the budgets of tenants for
-	// searches are charged for pauses of the server too, which cannot be told from waits for histories.
+	// searches are charged for pauses of the server too, which look the same as waits for histories.
 	Reads  *nats.Conn
 	Auth   auth.Authenticator // required: whose a request is
 	Prefix string             // of all names on NATS; "oneturn" if empty

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Reader reads the journal, for tenants each within its budget of searches, and within that of the user whom a context names, see
+// Reader reads the journal, for tenants each within its budget of searches, and within the part of the user that a context names, see
 // [searchbudget.ForUser]. A tenant is a token.
 type Reader struct {
 	nc     *nats.Conn

@@ -45,8 +45,8 @@ func ForUser(ctx context.Context, user string) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// who has a budget: a tenant, or a user of it.
-type who struct{ tenant, user string }
+// owner is whose a budget is: a tenant or a user of it.
+type owner struct{ tenant, user string }
 
 // BusyError refuses a search of a tenant or a user that has used up its time.
 type BusyError struct {
@@ -77,7 +77,7 @@ type Budget struct {
 	connections func() uint64
 
 	mu     sync.Mutex
-	shares map[who]*share
+	shares map[owner]*share
 	trip   time.Duration // of a round trip
 	tripAt time.Time     // when it was measured last
 	tripOf uint64        // the connection of that
@@ -85,7 +85,7 @@ type Budget struct {
 
 // share is what a tenant or a user has used. All but its turn is guarded by the budget.
 type share struct {
-	of        who
+	of        owner
 	turn      chan struct{} // holds one while a search of the share runs
 	inside    int           // those that run or wait for their turn
 	used      time.Duration
@@ -112,7 +112,7 @@ func New(nc, pings *nats.Conn) *Budget {
 
 // newBudget returns an unused budget. Ping makes a round trip to the server; nil is for a server that is near.
 func newBudget(ping func(ctx context.Context) error) *Budget {
-	return &Budget{now: time.Now, ping: ping, trips: ping, shares: map[who]*share{}}
+	return &Budget{now: time.Now, ping: ping, trips: ping, shares: map[owner]*share{}}
 }
 
 // Do searches for a tenant and the user of the context, one search of each at a time, and charges the time that it takes. It returns a
@@ -188,12 +188,12 @@ func (b *Budget) enter(ctx context.Context, tenant string) []*share {
 	defer b.mu.Unlock()
 	var shares []*share
 	if user, _ := ctx.Value(userKey{}).(string); user != "" {
-		shares = append(shares, b.share(who{tenant, user}))
+		shares = append(shares, b.share(owner{tenant, user}))
 	}
-	return append(shares, b.share(who{tenant: tenant}))
+	return append(shares, b.share(owner{tenant: tenant}))
 }
 
-func (b *Budget) share(of who) *share {
+func (b *Budget) share(of owner) *share {
 	t := b.shares[of]
 	if t == nil {
 		b.forget()
