@@ -44,12 +44,13 @@ type WriteOptions struct {
 	Context context.Context //nolint:containedctx // of the stream
 }
 
-// FrameWriter writes frames of server-sent events, and flushes them. One goroutine at a time may use it.
+// FrameWriter writes frames of server-sent events, those that are queued together. One goroutine at a time may use it.
 type FrameWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	options WriteOptions
-	err     error // of the connection, for good
+	queue   []byte // frames that were not written yet, from frameBuffers; nil if there are none
+	err     error  // of the connection, for good
 
 	mu      sync.Mutex
 	writing bool
@@ -80,7 +81,51 @@ func NewFrameWriter(w http.ResponseWriter, options WriteOptions) (*FrameWriter, 
 	if options.Context != nil {
 		context.AfterFunc(options.Context, f.hurry)
 	}
-	return f, f.Write(nil)
+	return f, f.write(nil)
+}
+
+const (
+	queueBytes = 16 << 10 // from which queued frames are written
+	keepBuffer = 64 << 10 // the capacity up to which a buffer is used again
+)
+
+// frameBuffers: a stream has none while it is idle.
+//
+//nolint:gochecknoglobals // a pool
+var frameBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Queue adds a frame, see [AppendFrame], to those that the next [FrameWriter.Flush] sends together. From 16 KiB on they are sent now.
+func (f *FrameWriter) Queue(name, id string, data []byte) error {
+	if err := f.add(name, id, data); err != nil || len(f.queue) < queueBytes {
+		return err
+	}
+	return f.Flush()
+}
+
+// add is Queue for any size.
+func (f *FrameWriter) add(name, id string, data []byte) (err error) {
+	if f.err != nil {
+		return f.err
+	}
+	if f.queue == nil {
+		free, _ := frameBuffers.Get().(*[]byte)
+		f.queue = *free
+	}
+	f.queue, err = AppendFrame(f.queue, name, id, data)
+	return err
+}
+
+// Flush sends the frames that are queued. After an error of the connection all calls return it.
+func (f *FrameWriter) Flush() error {
+	if len(f.queue) == 0 {
+		return f.err
+	}
+	err := f.write(f.queue)
+	if free := f.queue[:0]; cap(free) <= keepBuffer {
+		frameBuffers.Put(&free)
+	}
+	f.queue = nil
+	return err
 }
 
 // hurry ends what is being written, and what comes after it, in a second.
@@ -104,14 +149,14 @@ func (f *FrameWriter) deadline() {
 	_ = f.control.SetWriteDeadline(end) // writers without deadlines, as in tests, write without
 }
 
-// Write writes frames and flushes them. After an error all calls return it.
-func (f *FrameWriter) Write(frames []byte) error {
+// write writes frames and flushes them.
+func (f *FrameWriter) write(frames []byte) error {
 	if f.err != nil {
 		return f.err
 	}
 	f.err = f.pieces(frames)
 	f.mu.Lock()
-	f.writing = false // w is not used after the last Write: its handler may have returned
+	f.writing = false // w is not used after the last write: its handler may have returned
 	// On HTTP/2 a deadline that is left would reset the stream when it passes, also while nothing is written.
 	_ = f.control.SetWriteDeadline(time.Time{})
 	f.mu.Unlock()
@@ -128,7 +173,7 @@ func (f *FrameWriter) pieces(frames []byte) error {
 		f.renew()
 		if n > 0 {
 			if _, err := f.w.Write(frames[:n]); err != nil {
-				return err //nolint:wrapcheck // Write wraps it
+				return err //nolint:wrapcheck // write wraps it
 			}
 		}
 		if frames = frames[n:]; len(frames) == 0 {
@@ -145,5 +190,11 @@ func (f *FrameWriter) renew() {
 	f.deadline()
 }
 
-// KeepAlive sends a comment, so that proxies and clients do not take a quiet stream for a dead connection. Every 15 s is usual.
-func (f *FrameWriter) KeepAlive() error { return f.Write([]byte(": keep-alive\n\n")) }
+// KeepAlive sends what is queued and a comment, so that proxies and clients do not take a quiet stream for a dead connection. Every
+// 15 s is usual.
+func (f *FrameWriter) KeepAlive() error {
+	if err := f.Flush(); err != nil {
+		return err
+	}
+	return f.write([]byte(": keep-alive\n\n"))
+}

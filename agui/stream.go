@@ -23,7 +23,6 @@ type StreamOptions struct {
 type Stream struct {
 	frames  *FrameWriter
 	options StreamOptions
-	buf     []byte  // frames that were not written yet
 	sending []Event // of one call
 }
 
@@ -49,9 +48,6 @@ func (s *Stream) SendWithID(id string, events ...Event) error {
 	return errors.Join(refused, s.Flush())
 }
 
-// queueBytes is the size from which queued frames are written.
-const queueBytes = 16 << 10
-
 // Queue is [Stream.SendWithID] for events that others follow immediately: they are sent together, by the next call that sends something,
 // or once they have 16 KiB.
 func (s *Stream) Queue(id string, events ...Event) error {
@@ -75,7 +71,7 @@ func (s *Stream) Queue(id string, events ...Event) error {
 		}
 	}
 	clear(s.sending)
-	if len(s.buf) < queueBytes {
+	if len(s.frames.queue) < queueBytes {
 		return refused
 	}
 	return errors.Join(refused, s.Flush())
@@ -90,38 +86,21 @@ func (s *Stream) append(id string, e Event) error {
 	if len(data) > MaxEvent {
 		return fmt.Errorf("send %s: %d bytes, over the limit of %d: send a reference to the data", e.Type(), len(data), MaxEvent)
 	}
-	framed, err := AppendFrame(s.buf, "", id, data)
-	if err != nil {
+	before := len(s.frames.queue)
+	if err := s.frames.add("", id, data); err != nil {
 		return err
 	}
 	if s.options.Verifier != nil {
 		if err := s.options.Verifier.Check(e); err != nil {
+			s.frames.queue = s.frames.queue[:before]
 			return err
 		}
 	}
-	s.buf = framed
 	return nil
 }
 
 // KeepAlive sends a comment, see [FrameWriter.KeepAlive].
-func (s *Stream) KeepAlive() error {
-	if err := s.Flush(); err != nil {
-		return err
-	}
-	return s.frames.KeepAlive()
-}
-
-// keepBuffer is the capacity up to which a buffer is used again.
-const keepBuffer = 64 << 10
+func (s *Stream) KeepAlive() error { return s.frames.KeepAlive() }
 
 // Flush sends the events that are queued.
-func (s *Stream) Flush() error {
-	if len(s.buf) == 0 {
-		return s.frames.err
-	}
-	err := s.frames.Write(s.buf)
-	if s.buf = s.buf[:0]; cap(s.buf) > keepBuffer {
-		s.buf = nil
-	}
-	return err
-}
+func (s *Stream) Flush() error { return s.frames.Flush() }

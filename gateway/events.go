@@ -153,7 +153,10 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 			err = stream.frames.KeepAlive()
 		case err != nil:
 		case item.Event != nil:
-			err = g.sendEvent(ctx, stream, watched, item.Event)
+			err = g.queueEvent(ctx, stream, watched, item.Event)
+		}
+		if err != nil || !follower.Pending() || !watched.known {
+			err = errors.Join(err, stream.frames.Flush())
 		}
 		if err != nil {
 			return nil // the client connects again, with its cursor
@@ -161,7 +164,8 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	}
 }
 
-func (g *Gateway) sendEvent(ctx context.Context, stream *eventStream, watched *watch, e *feed.Event) error {
+// queueEvent queues an event.
+func (g *Gateway) queueEvent(ctx context.Context, stream *eventStream, watched *watch, e *feed.Event) error {
 	if e.Sequence == 0 {
 		return nil // it is not stored
 	}
@@ -172,7 +176,7 @@ func (g *Gateway) sendEvent(ctx context.Context, stream *eventStream, watched *w
 	if frame == nil {
 		return nil
 	}
-	g.metrics.frames.WithLabelValues("events", "out").Inc()
+	g.metrics.streamEvents.Inc()
 	return stream.event("", e.Sequence, frame)
 }
 
@@ -191,6 +195,9 @@ var errQuiet = errors.New("no event")
 
 // nextWithin is the next item of a follower, or errQuiet.
 func nextWithin(ctx context.Context, follower *feed.Follower, wait time.Duration) (feed.Item, error) {
+	if follower.Pending() {
+		return follower.Next(ctx)
+	}
 	within, cancel := context.WithTimeoutCause(ctx, wait, errQuiet)
 	defer cancel()
 	item, err := follower.Next(within)

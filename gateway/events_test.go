@@ -2,10 +2,12 @@ package gateway_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -89,6 +91,36 @@ func TestStreamContinuesAfterTheLastEventID(t *testing.T) {
 	require.Len(t, sequences, 3+3, "the rest of the first turn, and the second")
 	require.IsIncreasing(t, sequences)
 	require.Greater(t, sequences[0], page.Events[1].Sequence)
+}
+
+// together counts how often a stream of events is flushed until it has an event.
+type together struct {
+	*httptest.ResponseRecorder
+	last    string
+	flushes int
+	end     func()
+}
+
+func (w *together) FlushError() error {
+	if w.flushes++; strings.Contains(w.Body.String(), w.last) {
+		w.end()
+	}
+	return nil
+}
+
+func TestEventsThatAreThereAlreadyAreSentTogether(t *testing.T) {
+	t.Parallel()
+	g := openShop(t)
+	g.await(g.turn("c", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 30}))
+	served, _ := g.replica()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/chats/app/c/events", nil)
+	r.Header = http.Header{"Accept": {"text/event-stream"}, "Authorization": {"Bearer ada"}}
+	w := &together{ResponseRecorder: httptest.NewRecorder(), last: "chat.tool_response", end: cancel}
+	served.ServeHTTP(w, r)
+	require.Equal(t, 32, strings.Count(w.Body.String(), "\ndata: "))
+	require.Less(t, w.flushes, 8)
 }
 
 func TestCursorOfAnotherJournalGetsTheResetBeforeItsEvents(t *testing.T) {

@@ -23,6 +23,7 @@ type metrics struct {
 	origins  prometheus.Counter
 
 	socketFrames prometheus.Counter // of frames: sent to WebSockets
+	streamEvents prometheus.Counter // of frames: sent to streams of events
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -49,6 +50,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		panics:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
 	}
 	m.socketFrames = m.frames.WithLabelValues("ws", "out")
+	m.streamEvents = m.frames.WithLabelValues("events", "out")
 	for _, reason := range auth.Reasons() {
 		m.tokens.WithLabelValues(string(reason))
 	}

@@ -28,15 +28,11 @@ func newEventStream(ctx context.Context, w http.ResponseWriter) (*eventStream, e
 	return &eventStream{frames}, err
 }
 
-// event sends one event: data is one line of JSON; sequence 0 has no id.
+// event queues one event: data is one line of JSON; sequence 0 has no id.
 func (s *eventStream) event(name string, sequence uint64, data []byte) error {
 	id := ""
 	if sequence > 0 {
 		id = strconv.FormatUint(sequence, 10)
 	}
-	frame, err := agui.AppendFrame(make([]byte, 0, len(data)+len("event: reset\nid: \ndata: \n\n")+20), name, id, data)
-	if err != nil {
-		return err
-	}
-	return s.frames.Write(frame)
+	return s.frames.Queue(name, id, data)
 }
