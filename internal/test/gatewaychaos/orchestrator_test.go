@@ -55,7 +55,9 @@ var errLost = errors.New("deliveries are missing")
 // follow reads records after the last one that is known, until anything fails.
 func (o *orchestrator) follow(ctx context.Context, nc *nats.Conn) error {
 	reconnects := nc.Stats().Reconnects // before there is a consumer, which a restart of the server loses
-	consumer, err := o.js.CreateConsumer(ctx, o.space.TurnsStream(), o.consumer(o.journal.Last()+1))
+	within, cancel := context.WithTimeout(ctx, 2*time.Second) // a reply may be lost, and ctx has a deadline that is far away
+	defer cancel()
+	consumer, err := o.js.CreateConsumer(within, o.space.TurnsStream(), o.consumer(o.journal.Last()+1))
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
