@@ -136,7 +136,7 @@ func (c *userChat) refused(what string, response *http.Response) (code string) {
 	c.stage.count(what + ": " + body.Code)
 	switch body.Code {
 	case "run_in_progress", "rate_limited", "unavailable", "not_running", "unknown": // the latter ones until a gateway has read what is new
-	case "published", "accepted", "replayed", "already_answered", "closed", "cancelled", "expired", "stopping":
+	case "published", "accepted", "replayed", "already_answered", "closed", "cancelled", "expired", "ended", "stopping":
 	default:
 		c.stage.verdict.Brokenf("G5", "%s in chat %s: refused with %d: %.300s", what, c.id, response.StatusCode, text)
 	}

@@ -54,7 +54,7 @@ var errLost = errors.New("deliveries are missing")
 
 // follow reads records after the last one that is known, until anything fails.
 func (o *orchestrator) follow(ctx context.Context, nc *nats.Conn) error {
-	reconnects := nc.Stats().Reconnects // before there is a consumer, which a restart of the server loses
+	reconnects := nc.Stats().Reconnects                       // before there is a consumer, which a restart of the server loses
 	within, cancel := context.WithTimeout(ctx, 2*time.Second) // a reply may be lost, and ctx has a deadline that is far away
 	defer cancel()
 	consumer, err := o.js.CreateConsumer(within, o.space.TurnsStream(), o.consumer(o.journal.Last()+1))
