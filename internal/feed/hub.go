@@ -42,19 +42,21 @@ func (f *Feeds) forget(w *Follower) {
 	w.queue, w.size = nil, 0
 }
 
-// route passes a record to the followers of its chat. Records come in the order of their sequences. One is decoded only if its chat is
-// followed, and while the hub is not locked.
-func (f *Feeds) route(name subjects.Record, seq uint64, read func() *idempotency.Record) {
+// route passes a record to the followers of its chat, and counts it as so many deliveries of the consumer, 0 for one that was read. Records
+// come in the order of their sequences. One is decoded only if its chat is followed, and while the hub is not locked.
+func (f *Feeds) route(name subjects.Record, seq, deliveries uint64, read func() *idempotency.Record) {
 	var e *Event
 	for decoded := false; ; decoded = true {
 		f.mu.Lock()
 		if seq <= f.position { // a new consumer began earlier
+			f.state.routed = max(f.state.routed, deliveries)
 			f.mu.Unlock()
 			return
 		}
 		followers := f.chats[chat{name.App, name.Chat}]
 		if decoded || len(followers) == 0 {
 			f.position = seq
+			f.state.routed = max(f.state.routed, deliveries)
 			for w := range followers {
 				if e != nil {
 					w.push(e, f.o.QueueBytes)

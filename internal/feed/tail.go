@@ -138,7 +138,6 @@ func (f *Feeds) consume(ctx context.Context) error {
 			return errGap
 		}
 		f.routeMessage(m, meta)
-		f.setTailState(tailState{name, delivered})
 	}
 }
 
@@ -179,7 +178,7 @@ func (f *Feeds) readMissed(ctx context.Context, upTo uint64) error {
 				continue
 			}
 			if name, ok := subjects.ParseKey(r.Key); ok && !name.Private {
-				f.route(name, r.Seq, func() *idempotency.Record { return r })
+				f.route(name, r.Seq, 0, func() *idempotency.Record { return r })
 			}
 		}
 	}
@@ -193,7 +192,7 @@ func (f *Feeds) routeMessage(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	if !ok {
 		name = subjects.Record{} // of no chat
 	}
-	f.route(name, meta.Sequence.Stream, func() *idempotency.Record {
+	f.route(name, meta.Sequence.Stream, meta.Sequence.Consumer, func() *idempotency.Record {
 		r := &idempotency.Record{Key: key, Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}
 		r.Meta, r.Err = idempotency.ParseMeta(m.Headers().Get)
 		return r
