@@ -9,6 +9,7 @@
 //	hub.go       routes events to the followers of their chats
 //	follower.go  [Follower]: the events of one chat, in order and once
 //	history.go   reads pages of the journal
+//	pages.go     followers that need the same page share its read
 //	places.go    how many pages are read at the same time, for all tenants, for one and for one user
 //
 // A follower registers when every record up to a sequence T was routed. It reads the records up to T from the journal and receives

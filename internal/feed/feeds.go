@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/jsapi"
@@ -72,7 +71,7 @@ type Feeds struct {
 	created time.Time // of the journal
 	reads   *places
 	outage  outage // of the end of the journal
-	shared  singleflight.Group
+	pages   pages  // that are read now
 
 	life context.Context         //nolint:containedctx // ends with ErrClosed or ErrJournalReplaced
 	end  context.CancelCauseFunc // of life; the first cause counts
@@ -81,8 +80,8 @@ type Feeds struct {
 	mu       sync.Mutex
 	position uint64 // every public record up to this sequence was routed
 	chats    map[chat]map[*Follower]struct{}
-	tail     error // why the end of the journal is not followed now
-	state    tailState
+	tail     error     // why the end of the journal is not followed now
+	state    tailState // counts what was routed
 }
 
 // flushTime bounds the wait for the server when a feed is opened.

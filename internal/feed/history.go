@@ -84,26 +84,18 @@ func (w *Follower) read(ctx context.Context) error {
 // page reads a page of a chat for a user. Followers that need the same page share it.
 func (f *Feeds) page(ctx context.Context, app, user, id string, after, upTo uint64) (*query.HistoryPage, error) {
 	key := app + " " + strconv.FormatUint(after, 10) + " " + strconv.FormatUint(upTo, 10) + " " + id
-	read := f.shared.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(f.life, readTimeout)
+	take := func(ctx context.Context, begun <-chan struct{}) (func(), error) {
+		return f.reads.take(ctx, begun, app, user)
+	}
+	page, err := f.pages.get(ctx, key, user, take, func() (*query.HistoryPage, error) {
+		ctx, cancel := context.WithTimeout(searchbudget.ForUser(f.life, user), readTimeout)
 		defer cancel()
-		free, err := f.reads.take(ctx, app, user)
-		if err != nil {
-			return nil, err
-		}
-		defer free()
 		return f.reader.History(ctx, app, id, after, upTo, f.o.PageRecords)
 	})
-	select {
-	case r := <-read:
-		if r.Err != nil {
-			return nil, fmt.Errorf("feed: read chat: %w", r.Err)
-		}
-		page, _ := r.Val.(*query.HistoryPage)
-		return page, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("feed: read chat: %w", err)
 	}
+	return page, err
 }
 
 // retry repeats do with growing pauses until it succeeds, or until ctx or the follower ends.

@@ -27,9 +27,9 @@ func newPlaces(count int) *places {
 	return &places{all: make(chan struct{}, count), shares: map[reading]*share{}}
 }
 
-// take waits for a place for a user of a tenant, or until ctx ends. The place is free again after the returned function was called.
+// take waits for a place for a user of a tenant, until ctx ends or begun is closed: then the error is errBegun. The place is free again after the returned function was called.
 // Reads without a user count for their tenant alone.
-func (p *places) take(ctx context.Context, tenant, user string) (free func(), err error) {
+func (p *places) take(ctx context.Context, begun <-chan struct{}, tenant, user string) (free func(), err error) {
 	most := max(1, cap(p.all)/2)
 	shares := []reading{{tenant: tenant}}
 	waits := []chan struct{}{p.enter(shares[0], most), p.all}
@@ -41,6 +41,9 @@ func (p *places) take(ctx context.Context, tenant, user string) (free func(), er
 	for n, place := range waits {
 		select {
 		case place <- struct{}{}:
+		case <-begun:
+			p.leave(waits[:n], shares)
+			return nil, errBegun
 		case <-ctx.Done():
 			p.leave(waits[:n], shares)
 			return nil, context.Cause(ctx)

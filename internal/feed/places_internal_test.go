@@ -14,21 +14,21 @@ func TestOneTenantLeavesPlacesToOthers(t *testing.T) {
 	cancel()
 	var free []func()
 	for range 2 {
-		f, err := p.take(t.Context(), "greedy", "")
+		f, err := p.take(t.Context(), nil, "greedy", "")
 		require.NoError(t, err)
 		free = append(free, f)
 	}
-	_, err := p.take(ended, "greedy", "")
+	_, err := p.take(ended, nil, "greedy", "")
 	require.ErrorIs(t, err, context.Canceled)
 	for range 2 {
-		f, err := p.take(t.Context(), "other", "")
+		f, err := p.take(t.Context(), nil, "other", "")
 		require.NoError(t, err)
 		free = append(free, f)
 	}
-	_, err = p.take(ended, "third", "")
+	_, err = p.take(ended, nil, "third", "")
 	require.ErrorIs(t, err, context.Canceled)
 	free[0]()
-	f, err := p.take(t.Context(), "third", "")
+	f, err := p.take(t.Context(), nil, "third", "")
 	require.NoError(t, err)
 	for _, f := range append(free[1:], f) {
 		f()
@@ -44,18 +44,18 @@ func TestOneUserLeavesPlacesOfTheTenantToOthers(t *testing.T) {
 	cancel()
 	var free []func()
 	for range 2 {
-		f, err := p.take(t.Context(), "tenant", "greedy")
+		f, err := p.take(t.Context(), nil, "tenant", "greedy")
 		require.NoError(t, err)
 		free = append(free, f)
 	}
-	_, err := p.take(ended, "tenant", "greedy")
+	_, err := p.take(ended, nil, "tenant", "greedy")
 	require.ErrorIs(t, err, context.Canceled)
 	for _, user := range []string{"other", ""} {
-		f, err := p.take(t.Context(), "tenant", user)
+		f, err := p.take(t.Context(), nil, "tenant", user)
 		require.NoError(t, err)
 		free = append(free, f)
 	}
-	_, err = p.take(ended, "tenant", "third")
+	_, err = p.take(ended, nil, "tenant", "third")
 	require.ErrorIs(t, err, context.Canceled, "the tenant has its half")
 	for _, f := range free {
 		f()
