@@ -295,37 +295,45 @@ func (r *run) follow(ctx context.Context, items <-chan delivered) error {
 		if end != nil {
 			return r.out.Send(append(r.view.Finish(), end)...)
 		}
-		if len(got.events) > 0 {
-			if err := r.handleEvent(ctx, got.events[0]); err != nil {
+		var err error
+		if len(got.events) == 0 {
+			if err := r.out.Flush(); err != nil {
 				return err
 			}
+			if got.err != nil {
+				return got.err
+			}
+			quiet.Reset(wait)
+			got, err = r.await(ctx, items, keepAlive.C, quiet.C)
+		}
+		if err == nil && len(got.events) > 0 {
+			err = r.handleEvent(ctx, got.events[0])
 			got.events = got.events[1:]
-			continue
-		}
-		if err := r.out.Flush(); err != nil {
-			return err
-		}
-		if got.err != nil {
-			return got.err
-		}
-		quiet.Reset(wait)
-		var err error
-		select {
-		case got = <-items:
-		case a := <-r.results:
-			err = r.handleResult(ctx, a)
-		case <-r.open.stop:
-			r.stop(ctx)
-		case <-keepAlive.C:
-			err = r.out.KeepAlive()
-		case <-quiet.C:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// await waits for events or for anything else that a run has to do, and does that.
+func (r *run) await(ctx context.Context, items <-chan delivered, keepAlive, quiet <-chan time.Time) (got delivered, err error) {
+	select {
+	case got = <-items:
+		if len(got.events) == 0 {
+			err = got.err
+		}
+	case a := <-r.results:
+		err = r.handleResult(ctx, a)
+	case <-r.open.stop:
+		r.stop(ctx)
+	case <-keepAlive:
+		err = r.out.KeepAlive()
+	case <-quiet:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	return got, err
 }
 
 // handleEvent sends what an event has changed, together with what the events after it change.
