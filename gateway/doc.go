@@ -16,7 +16,7 @@
 //   - Doors for requests: events.go (pages, and a stream that stream.go writes), questions.go (open questions), respond.go (answers),
 //     cancel.go, messages.go (texts of users), blobs.go (large payloads).
 //   - The door for WebSockets: socket.go (handshake and close codes), socket_wire.go (its connection), socket_events.go (what it sends), socket_frames.go (what it
-//     receives).
+//     receives), socket_messages.go (messages of the user, in their order).
 //   - The doors for AG-UI: agui_doors.go (inputs, and the envelopes of CopilotKit), agui_run.go (one run), agui_load.go (how it begins),
 //     loaded_chats.go (what runs read of their chats), memory.go (of their snapshots), agui_plan.go (what an input asks for),
 //     agui_answers.go (what a run publishes), agui_end.go (when it is over), agui_stop.go (stop requests).

@@ -121,6 +121,7 @@ type socket struct {
 	places  chan struct{} // of answers at the same time
 	sender  *sender
 	sent    chan struct{} // closed when the last message that was read is sent; of the reader
+	held    heldBack      // of the reader
 	bad     badFrames
 	writing atomic.Int32 // writes in progress
 	written atomic.Int64 // when the last one ended, in nanoseconds

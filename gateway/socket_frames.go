@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"github.com/coder/websocket"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/auth"
@@ -100,8 +98,11 @@ func (s *socket) handle(ctx context.Context, data []byte, h *held) error {
 	}()
 	err := s.g.countRequest(s.id, s.target)
 	limited := errors.Is(err, auth.ErrRateLimited)
-	if err == nil {
-		err = h.decode(ctx, data, func() error { return f.read(data) })
+	if unread := s.decode(ctx, f, data); err == nil || errors.As(unread, new(*closeError)) { // a reply names a frame too many, as far as it can be read
+		err = unread
+	}
+	if limited && s.awaitTurn(ctx, f) {
+		limited, err = false, nil
 	}
 	if err == nil {
 		err = s.dispatch(ctx, f)
@@ -111,15 +112,24 @@ func (s *socket) handle(ctx context.Context, data []byte, h *held) error {
 	switch {
 	case err == nil || errors.As(err, &stop):
 		return err
-	case limited, errors.As(err, &refused) && refused.retry > 0:
-		if limited { // the reply names it
-			_ = h.decode(ctx, data, func() error { return f.read(data) })
-		}
+	case limited:
+		s.held.refused(f, s.g.refusalOf(err).retry)
 		_ = pause.For(ctx, limitedPause) // what comes next waits at the client; the end of ctx is noticed by the next read
+	case errors.As(err, &refused) && refused.retry > 0: // it is not wrong
 	case s.bad.count(time.Now()):
 		return errCloseBad
 	}
 	return s.sendError(f, err)
+}
+
+// decode reads a frame. One for which there is no room ends the socket: it may be a message, which no later one may overtake.
+func (s *socket) decode(ctx context.Context, f *frame, data []byte) error {
+	err := f.held.decode(ctx, data, func() error { return f.read(data) })
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.retry > 0 {
+		return errCloseFailed
+	}
+	return err
 }
 
 // frameError is the data of a frame error. It names the frame that has no effect, as far as that can be read.
@@ -207,6 +217,9 @@ func (s *socket) dispatch(ctx context.Context, f *frame) error {
 	case isInput(f.kind) && !f.answersQuestion():
 		m, err := s.messageOf(f)
 		if err != nil {
+			return err
+		}
+		if err := s.held.allow(m.Message); err != nil {
 			return err
 		}
 		before, sent := s.sent, make(chan struct{})
@@ -348,44 +361,6 @@ func (s *socket) cancel(ctx context.Context, r cancelRequest) error {
 	done, err := s.g.requestCancel(ctx, s.id, s.target, r)
 	a.outcome(ctx, s.g, err, done)
 	return s.writeOwn("ack.cancel", a)
-}
-
-// messageOf reads the message of a user in a frame. Without an id it is another message each time.
-func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
-	text := textAt(f.data, "text", "content")
-	if text == "" {
-		return nil, noSuchField("text")
-	}
-	id := textAt(f.data, "message_id", "id")
-	if id == "" {
-		id = "u-" + rand.Text()
-	}
-	return &oneturn.UserMessage{
-		MessageID: oneturn.MessageID{App: s.target.App, Chat: s.target.Chat, Run: textAt(f.data, "run_id"), Message: id},
-		Workflow:  s.target.Workflow, UserID: s.target.User, Content: text,
-	}, nil
-}
-
-// publish publishes the message of the user, after those before it. If it cannot be published now, the socket ends: the client
-// sends it again, and no later one overtakes it.
-func (s *socket) publish(ctx context.Context, m *oneturn.UserMessage) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errCloseByClient) {
-		return cause
-	}
-	if s.sender.failed != nil {
-		return errCloseFailed
-	}
-	a := ack{MessageID: m.Message}
-	code, err := s.sender.send(ctx, m)
-	done := ack{Status: http.StatusOK, Code: string(code), Message: "the message is stored"}
-	if code == api.CodePublished {
-		done = published("the message is published, and no worker has stored it in the chat yet: one that runs will")
-	}
-	a.outcome(ctx, s.g, err, done)
-	if err := s.writeOwn("ack.input", a); err != nil || s.sender.failed == nil {
-		return err
-	}
-	return errCloseFailed
 }
 
 // badFrames counts the frames of a socket that had no effect.

@@ -9,6 +9,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/gateway"
 )
 
 func TestMessagesOfASocketAreStoredInTheOrderInWhichTheyWereSent(t *testing.T) {
@@ -71,6 +73,60 @@ func TestMessageThatCouldNotBePublishedIsNotOvertaken(t *testing.T) {
 	require.Equal(t, "0", frames[0].Data["message_id"])
 	require.EqualValues(t, http.StatusServiceUnavailable, frames[0].Data["status"])
 	require.Contains(t, frames[0].Data["message"], "try again")
+}
+
+func TestMessageThatIsTooManyIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	g := openShopWith(t, func(o *gateway.Options) { o.Limits = gateway.Limits{Rate: 4, Burst: 2} })
+	s := g.socket("ada", "c", "")
+	s.until(boundaryType)
+	messages := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"}
+	send := func(id string) {
+		s.send(map[string]any{"type": "user.input.submit", "text": id, "message_id": id})
+	}
+	for _, id := range messages { // more than it may send at the same time
+		send(id)
+	}
+	refused := 0
+	var stored []string
+	for len(stored) < len(messages) {
+		f, err := s.read()
+		require.NoError(t, err)
+		switch f.Type {
+		case "error": // it is sent again when it is known that it was refused
+			require.Equal(t, "rate_limited", f.Data["code"])
+			refused++
+			send(text(f.Data["message_id"]))
+		case "chat.user_message":
+			stored = append(stored, text(f.Data["message_id"]))
+		}
+	}
+	require.Positive(t, refused)
+	require.Equal(t, messages, stored)
+}
+
+func TestMessagesAreTakenAgainWhenTheClientHasGivenUpARefusedOne(t *testing.T) {
+	t.Parallel()
+	g := openShopWith(t, limited)
+	s := g.socket("ada", "c", "")
+	s.until(boundaryType)
+	for i := range 3 {
+		s.send(map[string]any{"type": "user.input.submit", "text": "x", "message_id": strconv.Itoa(i)})
+	}
+	s.until("error")
+	for { // without sending the refused one
+		s.send(map[string]any{"type": "user.input.submit", "text": "x", "message_id": "next"})
+		for {
+			f, err := s.read()
+			require.NoError(t, err)
+			if f.Type == "ack.input" && f.Data["message_id"] == "next" {
+				return
+			}
+			if f.Type == "error" {
+				break
+			}
+		}
+	}
 }
 
 func TestMessagesArePublishedWhileNoWorkerRuns(t *testing.T) {
