@@ -108,6 +108,7 @@ type Gateway struct {
 	Dev         bool   `flag:"dev" default:"false" help:"Accept requests without a token: tenant and user are those that the request names. Only with a --listen that is loopback."`
 
 	MaxBody             Bytes         `flag:"max-body" default:"1MiB" help:"Size of a body, and of a frame of a WebSocket."`
+	MaxRunBody          Bytes         `flag:"max-run-body" default:"8MiB" help:"Size of the input of a run of AG-UI: clients send back all messages that they have, up to 6 MiB of a chat."`
 	MaxHeader           Bytes         `flag:"max-header" default:"16KiB" help:"Size of the headers of a request."`
 	MaxConnections      int           `flag:"max-connections" default:"20000" min:"0" max:"1000000" help:"Connections to --listen that may be open, also idle ones; one more gets 503. 0 for no limit."`
 	MaxStreams          int           `flag:"max-streams" default:"10000" min:"0" max:"1000000" help:"WebSockets and event streams that may be open; 0 for no limit."`

@@ -159,6 +159,8 @@ func (g *Gateway) validate() []diag.Finding {
 	add(g.JWKS == "" && (g.Issuer != "" || g.Audience != ""), "--issuer", "and --audience need --jwks", "set --jwks to the URL of the keys")
 	const least = 4 << 10
 	add(g.MaxBody < least, "--max-body", fmt.Sprintf("%d bytes are less than 4KiB", int64(g.MaxBody)), "try --max-body=1MiB")
+	const mostRun = 16 << 20 // what a user may have in memory
+	add(g.MaxRunBody < least || g.MaxRunBody > mostRun, "--max-run-body", fmt.Sprintf("%d bytes are not from 4KiB to 16MiB", int64(g.MaxRunBody)), "try --max-run-body=8MiB")
 	add(g.MaxHeader < least, "--max-header", fmt.Sprintf("%d bytes are less than 4KiB", int64(g.MaxHeader)), "try --max-header=16KiB")
 	return problems
 }

@@ -33,7 +33,7 @@ func (g *Gateway) aguiRoutes() []route {
 
 // runAgent is POST /agui/{workflow}: it may publish messages and answers.
 func (g *Gateway) runAgent(c *call) error {
-	body, err := g.readBody(c)
+	body, err := g.readRunBody(c)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (g *Gateway) runAgent(c *call) error {
 
 // connectAgent is POST /agui/{workflow}/connect: it shows a chat, and never acts.
 func (g *Gateway) connectAgent(c *call) error {
-	body, err := g.readBody(c)
+	body, err := g.readRunBody(c)
 	if err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func (g *Gateway) stopAgent(c *call) error {
 
 // envelope is POST /agui with {method, params, body}, the other transport of CopilotKit's runtime.
 func (g *Gateway) envelope(c *call) error {
-	raw, err := g.readBody(c)
+	raw, err := g.readRunBody(c)
 	if err != nil {
 		return err
 	}
 	var in *agui.RuntimeRequest
 	if err := c.decode(raw, func() error {
-		in, err = agui.ReadRuntimeRequest(bytes.NewReader(raw), agui.InputLimits{Bytes: g.o.Limits.Body})
+		in, err = agui.ReadRuntimeRequest(bytes.NewReader(raw), agui.InputLimits{Bytes: g.o.Limits.RunBody})
 		return refusalOfInput(err)
 	}); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (g *Gateway) envelope(c *call) error {
 func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) (err error) {
 	var in *agui.RunAgentInput
 	if err := c.decode(body, func() error {
-		in, err = agui.ReadInput(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.Body})
+		in, err = agui.ReadInput(bytes.NewReader(body), agui.InputLimits{Bytes: g.o.Limits.RunBody})
 		return refusalOfInput(err)
 	}); err != nil {
 		return err

@@ -41,6 +41,29 @@ func (g *gate) texts(chat string, count, size int) {
 	}
 }
 
+func TestClientMaySendBackAllThatItWasSent(t *testing.T) {
+	t.Parallel()
+	g := openAgent(t)
+	g.texts("c", 40, 200<<10) // more than a snapshot has
+	s := g.run(g.http.URL, "ada", "/agui/Shop/connect", input("r1", nil))
+	messages, _ := s.until(agui.TypeMessagesSnapshot)["messages"].([]any)
+	require.NotEmpty(t, messages)
+	s.end()
+	in := input("r2", nil, "hello")
+	sent, _ := in["messages"].([]any)
+	in["messages"] = append(messages, sent...)
+	size, err := json.Marshal(in)
+	require.NoError(t, err)
+	require.Greater(t, len(size), 5<<20)
+	require.Equal(t, http.StatusOK, g.run(g.http.URL, "ada", "/agui/Shop/connect", in).status)
+	envelope := map[string]any{"method": agui.MethodConnect, "params": map[string]any{"agentId": "Shop"}, "body": in}
+	require.Equal(t, http.StatusOK, g.run(g.http.URL, "ada", "/agui", envelope).status)
+	in["padding"] = strings.Repeat("x", 3<<20)
+	status, code := g.run(g.http.URL, "ada", "/agui/Shop/connect", in).refused()
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
+	require.Equal(t, "too_large", code)
+}
+
 // slowly returns another gateway, which reads through a proxy.
 func (g *gate) slowly() (*harness.Proxy, *gate) {
 	g.Helper()

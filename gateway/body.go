@@ -30,11 +30,20 @@ func leaveBody(w http.ResponseWriter, r *http.Request) {
 
 // readBody reads the JSON body of a request. What is too large is refused by its length, before it is read.
 func (g *Gateway) readBody(c *call) ([]byte, error) {
+	return g.readUpTo(c, g.o.Limits.Body, "store the data elsewhere and send a reference")
+}
+
+// readRunBody is readBody of the input of a run, in which a client may send back all messages that it has.
+func (g *Gateway) readRunBody(c *call) ([]byte, error) {
+	return g.readUpTo(c, g.o.Limits.RunBody, "send fewer messages, the chat has the others")
+}
+
+// readUpTo is readBody with a limit, and with what to do about a larger one.
+func (g *Gateway) readUpTo(c *call, most int64, fix string) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != "application/json" || c.r.Header.Get("Content-Encoding") != "" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body has another type: send JSON with Content-Type: application/json, not compressed")
 	}
-	most := g.o.Limits.Body
-	tooLarge := refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body is larger than %d bytes: store the data elsewhere and send a reference", most))
+	tooLarge := refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body is larger than %d bytes: %s", most, fix))
 	if c.r.ContentLength > most {
 		return nil, tooLarge
 	}

@@ -57,6 +57,7 @@ type Options struct {
 // Limits bound what clients may use. Zero is the default, a negative number means unlimited.
 type Limits struct {
 	Body             int64 // bytes of a body, and of a frame of a WebSocket. Defaults to 1 MiB; there is always a limit
+	RunBody          int64 // bytes of the input of a run of AG-UI. Defaults to 8 MiB, more than a snapshot; there is always a limit
 	Streams          int   // open WebSockets and event streams. Defaults to 10,000
 	StreamsPerTenant int   // Defaults to nine tenths of Streams
 	StreamsPerUser   int   // Defaults to 1,000
@@ -67,12 +68,15 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	const body, streams, streamsPerUser, tenantRate, rate, runRate, burst = 1 << 20, 10_000, 1_000, 2_000, 20, 5, 40
+	const body, runBody, streams, streamsPerUser, tenantRate, rate, runRate, burst = 1 << 20, 8 << 20, 10_000, 1_000, 2_000, 20, 5, 40
 	if l.Body <= 0 {
 		l.Body = body
 	}
+	if l.RunBody <= 0 {
+		l.RunBody = max(runBody, l.Body)
+	}
 	return Limits{
-		Body: l.Body, Streams: cmp.Or(l.Streams, streams), StreamsPerTenant: l.StreamsPerTenant, StreamsPerUser: cmp.Or(l.StreamsPerUser, streamsPerUser),
+		Body: l.Body, RunBody: l.RunBody, Streams: cmp.Or(l.Streams, streams), StreamsPerTenant: l.StreamsPerTenant, StreamsPerUser: cmp.Or(l.StreamsPerUser, streamsPerUser),
 		TenantRate: cmp.Or(l.TenantRate, tenantRate), Rate: cmp.Or(l.Rate, rate), RunRate: cmp.Or(l.RunRate, runRate), Burst: cmp.Or(l.Burst, burst),
 	}
 }

@@ -124,7 +124,7 @@ func options(cfg *config.Gateway, nc, reads *nats.Conn, access *access, logger *
 		NATS: nc, Reads: reads, Auth: access, Version: cli.ReadBuild().Version, Prefix: cfg.Prefix, Pool: cfg.Pool, Origins: cfg.Origins,
 		Settle: cfg.Settle, FirstTurn: cfg.FirstTurn, KeepAlive: cfg.KeepAlive, Logger: logger, Registry: registry,
 		Limits: gateway.Limits{
-			Body: int64(cfg.MaxBody), Streams: unlimited(cfg.MaxStreams), StreamsPerTenant: cfg.MaxStreamsPerTenant, StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),
+			Body: int64(cfg.MaxBody), RunBody: int64(cfg.MaxRunBody), Streams: unlimited(cfg.MaxStreams), StreamsPerTenant: cfg.MaxStreamsPerTenant, StreamsPerUser: unlimited(cfg.MaxStreamsPerUser),
 			TenantRate: unlimited(cfg.TenantRate), Rate: unlimited(cfg.Rate), RunRate: unlimited(cfg.RunRate), Burst: cfg.Burst,
 		},
 	}
