@@ -120,13 +120,6 @@ type stopRequest struct {
 	Open    bool   `json:"open,omitempty"`
 }
 
-// stoppedWait is a user's message that waits for its turn, in a run that the user has stopped. It does not keep the next message
-// away. Gateways that start later do not know it: for them a message from before their start waits only while a run is open.
-type stoppedWait struct{ app, chat, message string }
-
-// stoppedWaits bounds those that a gateway remembers.
-const stoppedWaits = 10_000
-
 // clockSkew is how much the clocks of gateways and workers may differ.
 const clockSkew = 5 * time.Second
 

@@ -12,7 +12,8 @@ import (
 // that was read is remembered; that a chat has no owner yet is read each time, by requests that come at the same time
 // together. A token for some workflows is checked with the newest turn of the chat: the workflow in a path is what the client names.
 
-// Bounds of the owners that are remembered.
+// Bounds of the owners that are remembered, of all tenants together: an owner that is forgotten costs one more read, within the search budget
+// of its tenant and user, and no request is decided otherwise.
 const (
 	ownedChats = 10_000
 	ownedFor   = time.Minute

@@ -19,5 +19,6 @@
 //     receives), socket_messages.go (messages of the user, in their order).
 //   - The doors for AG-UI: agui_doors.go (inputs, and the envelopes of CopilotKit), agui_run.go (one run), agui_load.go (how it begins),
 //     loaded_chats.go (what runs read of their chats), memory.go (of their snapshots), agui_plan.go (what an input asks for),
-//     agui_answers.go (what a run publishes), agui_end.go (when it is over), agui_stop.go (stop requests).
+//     agui_answers.go (what a run publishes), agui_end.go (when it is over), agui_stop.go (stop requests), released_waits.go
+//     (messages that no run waits for after one).
 package gateway

@@ -113,13 +113,13 @@ type Gateway struct {
 	workflows *catalog.Workflows
 	name      string // which other gateways do not have
 	began     time.Time
-	runs      runs                     // of AG-UI, in this gateway
-	memory    *memory                  // of their snapshots
-	bodies    *bodies                  // that are read and decoded
-	released  *recent.Set[stoppedWait] // messages that no run waits for
-	reported  *recent.Set[uint64]      // damaged records
-	stops     *nats.Subscription       // requests of other gateways to stop one
-	listing   func()                   // ends the reads of workflows
+	runs      runs                // of AG-UI, in this gateway
+	memory    *memory             // of their snapshots
+	bodies    *bodies             // that are read and decoded
+	released  *releasedWaits      // messages that no run waits for
+	reported  *recent.Set[uint64] // damaged records
+	stops     *nats.Subscription  // requests of other gateways to stop one
+	listing   func()              // ends the reads of workflows
 
 	current   atomic.Pointer[journal]
 	reopening sync.Mutex
@@ -146,7 +146,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	g.draining, g.drain = context.WithCancel(context.WithoutCancel(ctx))
 	g.reported = recent.New[uint64](reportedRecords, time.Hour)
-	g.released = recent.New[stoppedWait](stoppedWaits, g.o.FirstTurn)
+	g.released = newReleasedWaits(stoppedWaits, g.o.FirstTurn)
 	g.table, g.tracer = g.routes(), tracerOf(o.TracerProvider)
 	if err := subjects.CheckPool(g.o.Pool); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
