@@ -40,6 +40,7 @@ func (g *Gateway) openJournal(ctx context.Context) (*journal, error) {
 	j.budget = searchbudget.New(nc, ofReader)
 	j.reader = query.New(nc, g.space, j.store, j.budget)
 	j.histories = query.New(reads, g.space, kvstore.Read(reads, g.space), searchbudget.New(reads, ofHistories))
+	j.histories.CountHistories(g.metrics.history)
 	var err error
 	if j.feeds, err = feed.Open(ctx, nc, g.space, j.histories, feed.Options{Logger: g.o.Logger, Damaged: g.damaged}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -21,6 +21,8 @@ type metrics struct {
 	damaged  prometheus.Counter
 	tokens   *prometheus.CounterVec // reason
 	origins  prometheus.Counter
+	mirror   prometheus.Counter // pages of histories
+	journal  prometheus.Counter
 
 	socketFrames prometheus.Counter // of frames: sent to WebSockets
 	streamEvents prometheus.Counter // of frames: sent to streams of events
@@ -51,15 +53,26 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m.socketFrames = m.frames.WithLabelValues("ws", "out")
 	m.streamEvents = m.frames.WithLabelValues("events", "out")
+	histories := counter("history_pages_total", "Pages of histories of chats that were read, by the stream that had them.", "source")
+	m.mirror, m.journal = histories.WithLabelValues("mirror"), histories.WithLabelValues("journal")
 	for _, reason := range auth.Reasons() {
 		m.tokens.WithLabelValues(string(reason))
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics, m.damaged, m.tokens, m.origins} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open, m.closes, m.frames, m.panics, m.damaged, m.tokens, m.origins, histories} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// history counts a page of a history.
+func (m *metrics) history(mirror bool) {
+	if mirror {
+		m.mirror.Inc()
+		return
+	}
+	m.journal.Inc()
 }
 
 func (m *metrics) request(door string, code int, took time.Duration) {

@@ -50,5 +50,5 @@
 //     questions_ls.go, questions_show.go, questions_end.go (expire and cancel).
 //   - Dead letters: dead.go (reads them), dead_ls.go, dead_show.go, dead_redrive.go (redrive and drop).
 //   - Servers: provision.go. doctor.go with doctor_checks.go (server, streams, queues, clock),
-//     doctor_unconsumed_messages.go and doctor_workers.go. nats_config.go. secret_key.go.
+//     doctor_mirror.go, doctor_unconsumed_messages.go and doctor_workers.go. nats_config.go. secret_key.go.
 package main

@@ -40,6 +40,7 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 		return
 	}
 	d.streams(ctx, s, plan)
+	d.mirror(ctx, s)
 	d.queues(ctx, s, cfg.Pools)
 	d.questions(ctx, s)
 	d.unconsumed(ctx, s)

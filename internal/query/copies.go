@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
@@ -72,15 +70,16 @@ func lookAtCopies(ctx context.Context, r *Reader) (found source, ok bool) {
 		found.stream = ""
 	}
 	mirror, err := jsapi.Info(ctx, r.nc, r.space.TurnsMirror(), "", 0)
-	if err == nil && isMirror(&mirror.Config, &journal.Config) && mirror.Created.After(journal.Created) {
+	if err == nil && IsMirror(mirror, journal) {
 		found.stream, found.mirror = r.space.TurnsMirror(), true
 	}
 	return found, true
 }
 
-// isMirror reports whether a stream mirrors the journal and forgets nothing before the journal does.
-func isMirror(mirror, journal *jetstream.StreamConfig) bool {
-	return mirror.Mirror != nil && mirror.Mirror.Name == journal.Name && mirror.AllowDirect &&
+// IsMirror reports whether histories may be read from a stream: it mirrors this journal and forgets nothing before the journal does.
+func IsMirror(stream, of *jsapi.InfoPage) bool {
+	mirror, journal := &stream.Config, &of.Config
+	return stream.Created.After(of.Created) && mirror.Mirror != nil && mirror.Mirror.Name == journal.Name && mirror.AllowDirect &&
 		(mirror.MaxAge == 0 || journal.MaxAge > 0 && mirror.MaxAge >= journal.MaxAge) &&
 		mirror.MaxMsgs <= 0 && mirror.MaxBytes <= 0 && mirror.MaxMsgsPerSubject == 1
 }

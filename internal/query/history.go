@@ -21,6 +21,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// MirrorGap is how many records a mirror may lack: with more, histories are read from the journal for a minute.
+const MirrorGap = 10_000
+
 const (
 	// historyBytes is how many bytes of events a page of a history holds, unless its first event alone has more.
 	historyBytes = 256 << 10
@@ -29,7 +32,7 @@ const (
 	// nearRecords is how many records of the journal may lie between the cursor and the end of a history that is read one by one.
 	nearRecords uint64 = 1_000
 	// copyGap is how many records a copy may lack before the journal is read instead.
-	copyGap = 10_000
+	copyGap = MirrorGap
 )
 
 // HistoryPage has the public records of a chat after a sequence, in the order of their sequences.
@@ -72,8 +75,13 @@ func (r *Reader) toTheEnd(ctx context.Context, app, chat string, after uint64, l
 	return page, err
 }
 
+// CountHistories sets what is called for each page of a history that was read: from the mirror, or from the journal. Call it before
+// the first read.
+func (r *Reader) CountHistories(count func(mirror bool)) { r.countHistory = count }
+
 // oneByOne reads a page from the leader, record by record.
 func (r *Reader) oneByOne(ctx context.Context, app, filter string, after, upTo uint64, limit int) (*HistoryPage, error) {
+	r.countHistory(false)
 	page := &HistoryPage{Through: upTo}
 	size := 0
 	err := r.each(ctx, app, filter, after+1, func(rec *idempotency.Record, _ bool) (bool, error) {
@@ -128,6 +136,9 @@ func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint
 	}
 	if cut := page.cut(upTo, limit); whole && !cut && page.Through < upTo && page.Through > after {
 		err = r.complete(ctx, app, filter, from, page, upTo, limit)
+	}
+	if err == nil && page.Through > after {
+		r.countHistory(from.mirror)
 	}
 	return page, err
 }

@@ -34,6 +34,8 @@ type Reader struct {
 	near   uint64              // nearRecords
 	loaded *recent.Set[string] // filters of chats whose blocks the server has loaded
 	reads  *reads              // of histories
+
+	countHistory func(mirror bool)
 }
 
 // The names of a turn are few, and the server finds them without the names of others. A filter that has
@@ -48,7 +50,7 @@ const (
 func New(nc *nats.Conn, space subjects.Space, store *kvstore.Store, budget *searchbudget.Budget) *Reader {
 	return &Reader{
 		nc: nc, space: space, store: store, budget: budget, large: recent.New[string](largeFilters, largeFor),
-		near: nearRecords, reads: newReads(), loaded: recent.New[string](maxLoadedChats, blocksFor),
+		near: nearRecords, reads: newReads(), countHistory: func(bool) {}, loaded: recent.New[string](maxLoadedChats, blocksFor),
 		order: NewOrder(nc, space.TurnsStream()), timers: NewOrder(nc, space.TimersStream()),
 	}
 }
