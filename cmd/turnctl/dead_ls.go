@@ -139,7 +139,7 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), id(d.Chat), id(cmp.Or(d.Turn, d.Message)), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
 		})
 	}
-	table(w, 0, rows, 0)
+	table(w, 0, rows, 0, 4, 5, 6)
 	if l.More {
 		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
 	}

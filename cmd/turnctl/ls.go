@@ -122,10 +122,10 @@ func (l *listing) text(w io.Writer, want listSettings) {
 			second(t.Time), chatText(want.app, t.App, t.Chat), t.turnText(), cell(t.Workflow), cell(t.Tool), t.stateText(), t.took(), cell(t.Owner),
 		})
 		if t.Reused {
-			notes = append(notes, fmt.Sprintf("%s: turnctl show --key %s", cell(t.Turn), t.Key))
+			notes = append(notes, fmt.Sprintf("%s: turnctl show --key %s", id(t.Turn), t.Key))
 		}
 		if t.Error != "" {
-			notes = append(notes, fmt.Sprintf("%s: damaged: %s", clean(t.Key, 300), clean(t.Error, 300)))
+			notes = append(notes, fmt.Sprintf("%s: damaged: %s", clean(t.Key, maxKey), clean(t.Error, 300)))
 		}
 	}
 	table(w, 0, rows, 0, 1, 2, 5, 6)
@@ -158,7 +158,7 @@ func (s *listSettings) where() string {
 	return b.String()
 }
 
-// cell prints an id in a column.
+// cell prints a name in a column, of which the beginning is enough.
 func cell(s string) string {
 	const widest = 28
 	if s == "" {
@@ -170,15 +170,15 @@ func cell(s string) string {
 // chatText also names the tenant, unless one was selected or it is the default tenant.
 func chatText(selected, app, chat string) string {
 	if selected != "" || app == events.DefaultApp {
-		return cell(chat)
+		return id(chat)
 	}
-	return cell(app) + "/" + cell(chat)
+	return id(app) + "/" + id(chat)
 }
 
 func (t *listed) turnText() string {
-	text := cell(t.Turn)
+	text := id(t.Turn)
 	if t.Run != "" {
-		text += " run " + cell(t.Run)
+		text += " run " + id(t.Run)
 	}
 	if t.Reused {
 		text += " (key reused)"

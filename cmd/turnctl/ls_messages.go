@@ -105,12 +105,12 @@ func (l *messageList) text(w io.Writer, want listSettings) {
 	rows := [][]string{{"time", "chat", "message", "agent", "turn", "next", "text"}}
 	for i := range l.Messages {
 		m := &l.Messages[i]
-		rows = append(rows, []string{second(m.Time), chatText(want.app, m.App, m.Chat), m.idText(), cell(m.Agent), cell(m.Turn), m.nextText(), m.contentCell()})
+		rows = append(rows, []string{second(m.Time), chatText(want.app, m.App, m.Chat), m.idText(), cell(m.Agent), id(m.Turn), m.nextText(), m.contentCell()})
 	}
-	table(w, 0, rows, 0, 1, 2)
+	table(w, 0, rows, 0, 1, 2, 4)
 	for i := range l.Messages {
 		if m := &l.Messages[i]; m.Error != "" {
-			fmt.Fprintf(w, "%s: damaged: %s\n", clean(m.Key, 300), clean(m.Error, 300))
+			fmt.Fprintf(w, "%s: damaged: %s\n", clean(m.Key, maxKey), clean(m.Error, 300))
 		}
 	}
 	if l.More {
@@ -120,9 +120,9 @@ func (l *messageList) text(w io.Writer, want listSettings) {
 
 func (m *listedMessage) idText() string {
 	if m.Run != "" {
-		return cell(m.ID) + " run " + cell(m.Run)
+		return id(m.ID) + " run " + id(m.Run)
 	}
-	return cell(m.ID)
+	return id(m.ID)
 }
 
 // nextText is the next speaker, or why that is not decided.

@@ -158,3 +158,17 @@ func TestNewestDropsQuestionsOfEndedTurnsAndKeepsTheOnesThatAreAskedAgain(t *tes
 	n.add(asked("b", "1"), 6) // under a key that is used by another turn
 	require.Equal(t, []kept{{asked("a", "2"), 2}, {asked("b", "1"), 6}}, n.list())
 }
+
+func TestKeysOfListsAreWholeSoThatTheyCanBeCopied(t *testing.T) {
+	t.Parallel()
+	long := func(what string) string { return what + strings.Repeat("-0123456789", 30) }
+	at := time.Unix(0, 0)
+	narrow := &page{} // a terminal
+	(&listing{Turns: []listed{{Time: at, App: long("app"), Chat: long("chat"), Run: long("run"), Turn: long("turn"), Reused: true, Key: long("key"), Error: "e"}}}).text(narrow, listSettings{})
+	(&messageList{Messages: []listedMessage{{Time: at, App: "default", Chat: long("chat"), ID: long("message"), Turn: long("itsturn"), Key: long("itskey"), Error: "e"}}}).text(narrow, listSettings{})
+	(&deadListing{Letters: []deadLetter{{App: long("deadapp"), Chat: long("deadchat"), Turn: long("deadturn")}}}).text(narrow, at)
+	for _, what := range []string{"app", "chat", "run", "turn", "key", "message", "itsturn", "itskey", "deadapp", "deadchat", "deadturn"} {
+		require.Contains(t, narrow.String(), long(what))
+	}
+	require.NotContains(t, narrow.String(), "…")
+}

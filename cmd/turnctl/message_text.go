@@ -146,12 +146,12 @@ func (l *messageReport) turnsText(w io.Writer) {
 		if t.State == query.Ended {
 			state = cell(t.Outcome)
 		}
-		rows = append(rows, []string{clean(t.Turn, maxCallID), cell(t.Corrects), cell(t.Tool), state, took})
+		rows = append(rows, []string{clean(t.Turn, maxCallID), id(t.Corrects), cell(t.Tool), state, took})
 		if t.OtherCause {
 			notes = append(notes, "turn "+id(t.Turn)+" was published as well, and runs by that")
 		}
 	}
-	table(w, 2, rows, 0, 3)
+	table(w, 2, rows, 0, 1, 3)
 	for _, note := range notes {
 		fmt.Fprintln(w, wrap(note, 2))
 	}

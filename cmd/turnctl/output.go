@@ -65,13 +65,12 @@ func clean(s string, limit int) string {
 	return b.String()
 }
 
-// id prints an id from outside; "-" stands for none.
+// id prints an id from outside, whole, since ids are copied; "-" stands for none.
 func id(s string) string {
-	const longest = 64
 	if s == "" {
 		return "-"
 	}
-	return clean(s, longest)
+	return clean(s, maxCallID)
 }
 
 // wrap breaks text at blanks so that it fits into width, each line after indent blanks. A longer

@@ -14,6 +14,9 @@ import (
 // maxCallID bounds how much of a tool_call_id is printed: ids are copied, so no valid one is cut.
 const maxCallID = 1200
 
+// maxKey bounds how much of a journal key is printed: no valid one is cut.
+const maxKey = 4 * maxCallID
+
 func (a *app) questions() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "questions",
