@@ -6,7 +6,10 @@ import { createRoot } from 'react-dom/client'
 import { z } from 'zod'
 
 const settings = await (await fetch('../settings.json')).json()
-const token = sessionStorage.getItem('token') // the other page asks for it
+const field = document.getElementById('token') // the other page has the same one
+field.value = sessionStorage.getItem('token') ?? ''
+field.onchange = () => { sessionStorage.setItem('token', field.value); location.reload() }
+const token = field.value
 const headers = token ? { Authorization: `Bearer ${token}` } : {}
 const options = new URLSearchParams(location.search)
 

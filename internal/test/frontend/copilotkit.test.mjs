@@ -58,6 +58,23 @@ for (const { title, query, transport } of [
   })
 }
 
+test('the token of the field is sent with all requests, after a reload as well, and the address does not have it', { timeout: 60_000 }, async () => {
+  context = await browser.newContext()
+  const tab = await open(context, page)
+  const requested = (has) => tab.waitForRequest((request) => request.url().startsWith(process.env.ONETURN_GATEWAY) && has(request.headers().authorization))
+  await Promise.all([requested((value) => !value), tab.reload()])
+  await tab.getByLabel('Token').fill('t0ken')
+  await Promise.all([requested((value) => value === 'Bearer t0ken'), tab.getByLabel('Token').press('Enter')])
+  const sent = []
+  tab.on('request', (request) => { if (request.url().startsWith(process.env.ONETURN_GATEWAY) && request.method() !== 'OPTIONS') sent.push(request.headers().authorization) })
+  await tab.reload()
+  assert.equal(await tab.getByLabel('Token').inputValue(), 't0ken')
+  await write(tab, 'Token sale')
+  await question(tab).waitFor()
+  assert.ok(sent.length >= 2 && sent.every((value) => value === 'Bearer t0ken'), String(sent))
+  assert.doesNotMatch(tab.url(), /t0ken/)
+})
+
 test('without the routes of the runtime, CopilotKit takes the single route by itself', { timeout: 90_000 }, async () => {
   context = await browser.newContext()
   await context.route('**/agui/info', (route) => route.fulfill({ status: 404, headers: { 'Access-Control-Allow-Origin': '*' } }))
