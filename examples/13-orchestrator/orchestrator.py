@@ -7,11 +7,12 @@ import sys
 from oneturn_client import Client, connect
 
 WORKFLOW, NAME = "Studio", "studio-orchestrator"
-nats = connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"))
-client, messages = Client(nats), nats.subscribe(NAME)
-consumer = {"durable_name": NAME, "deliver_subject": NAME, "filter_subject": "$KV.ONETURN_TURNS.e.*.*.*.*.text",
+INBOX, TEXTS = "_INBOX_orchestrator", "$KV.ONETURN_TURNS.e.*.*.*.*.text"
+nats = connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"), inbox_prefix=INBOX)
+client, messages = Client(nats), nats.subscribe(INBOX + "." + NAME)
+consumer = {"name": NAME, "durable_name": NAME, "deliver_subject": INBOX + "." + NAME, "filter_subject": TEXTS,
             "deliver_policy": "new", "ack_policy": "explicit", "max_ack_pending": 100}
-created = nats.request("$JS.API.CONSUMER.DURABLE.CREATE.KV_ONETURN_TURNS." + NAME,
+created = nats.request("$JS.API.CONSUMER.CREATE.KV_ONETURN_TURNS.%s.%s" % (NAME, TEXTS),
                        json.dumps({"stream_name": "KV_ONETURN_TURNS", "config": consumer}).encode())
 if "error" in json.loads(created.body):
     sys.exit("start the worker first: %s" % json.loads(created.body)["error"]["description"])

@@ -63,7 +63,7 @@ func New(o Options) ([]Account, error) {
 	s := setup{Options: o}
 	product := Account{
 		Name: o.Space.Account(), About: "The product. A user of it can overwrite any record: give its users to processes of the product only.", JetStream: true,
-		Users: append(append(s.workers(), s.gateway(), s.repairer(), s.provisioner()), s.services()...),
+		Users: append(append(s.workers(), s.gateway(), s.orchestrator(), s.repairer(), s.provisioner()), s.services()...),
 	}
 	operator := Account{Name: o.Space.Account() + "_OPERATOR", About: "Reads everything and changes nothing.", Users: []User{s.operator()}}
 	all := []Account{product, operator}

@@ -43,7 +43,7 @@ func TestServerTakesTheConfigurationOfEveryTenant(t *testing.T) {
 	opts, err := server.ProcessConfigFile(file)
 	require.NoError(t, err)
 	require.Len(t, opts.Accounts, len(all))
-	require.Len(t, opts.Users, 2+3+2+1+5*6)
+	require.Len(t, opts.Users, 2+4+2+1+5*6)
 }
 
 // TestNothingIsSharedBeyondTheTenantAndWhatARoleNeeds looks at the values: each export goes to one

@@ -47,7 +47,7 @@ func TestServiceCannotHaveANameOfTheProduct(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"oneturn", "oneturn-api", "worker_tools", "bank_tools", "Worker_Tools", "_INBOX", "_INBOX_worker", "_INBOX_worker_tools", "_R_", "_", "$SRV", "$JS", "*", ">", "",
-		"worker", "gateway", "repairer", "provisioner", "operator", "publisher", "answerer", "reader", "fetcher", "inspector", "oneturn_nats", "oneturn-listen",
+		"worker", "gateway", "orchestrator", "repairer", "provisioner", "operator", "publisher", "answerer", "reader", "fetcher", "inspector", "oneturn_nats", "oneturn-listen",
 	} {
 		err := refused(t, subjects.DefaultPrefix, accounts.Options{Services: []string{"bank", name}})
 		require.Error(t, err, name)
