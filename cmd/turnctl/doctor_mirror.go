@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 )
 
-// mirror reports how far the read mirror is behind the journal, and whether histories are read from it. Without one it adds nothing:
+// mirror reports how many records the read mirror lacks, and whether histories are read from it. Without one it adds nothing:
 // check streams reports one that is planned.
 func (d *diagnosis) mirror(ctx context.Context, s *server) {
 	name := s.space.TurnsMirror()
@@ -28,17 +28,17 @@ func (d *diagnosis) mirror(ctx context.Context, s *server) {
 // mirrorCheckup checks a mirror by the same rules as the readers of histories.
 func mirrorCheckup(name string, mirror, journal *jsapi.InfoPage) checkup {
 	c := checkup{Check: "mirror", Severity: diag.SeverityWarning}
-	behind := max(int(journal.State.LastSeq)-int(mirror.State.LastSeq), 0) // the journal may have been read before it grew
+	lag := max(int(journal.State.LastSeq)-int(mirror.State.LastSeq), 0) // the journal may have been read before it grew
 	switch {
 	case !query.IsMirror(mirror, journal):
 		c.Message = name + " is not a mirror of this journal that keeps all of its records: histories are read from the journal"
 		c.Fix = "run turnctl provision --read-mirror, which reports what is wrong with it"
-	case behind > query.MirrorGap:
-		c.Message = fmt.Sprintf("%s is %s behind the journal, more than %d: histories are read from the journal", name, plural.Of(behind, "record"), query.MirrorGap)
+	case lag > query.MirrorGap:
+		c.Message = fmt.Sprintf("%s lacks the last %s of the journal, more than %d: histories are read from the journal", name, plural.Of(lag, "record"), query.MirrorGap)
 		c.Fix = "check the server that has it; one that was just created catches up by itself"
 	default:
 		c.Severity = severityOK
-		c.Message = fmt.Sprintf("histories are read from %s, %s behind the journal", name, plural.Of(behind, "record"))
+		c.Message = fmt.Sprintf("histories are read from %s, with a lag of %s", name, plural.Of(lag, "record"))
 	}
 	return c
 }

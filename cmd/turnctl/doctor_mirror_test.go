@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func TestDoctorReportsHowFarTheReadMirrorIsBehind(t *testing.T) {
+func TestDoctorReportsTheLagOfTheReadMirror(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	require.NotContains(t, ok(t, s, "doctor"), "  mirror ")
@@ -26,7 +26,7 @@ func TestDoctorReportsHowFarTheReadMirrorIsBehind(t *testing.T) {
 	store("t1")
 	ok(t, s, "provision", "--read-mirror")
 	require.Eventually(t, func() bool {
-		return strings.Contains(ok(t, s, "doctor", "--read-mirror"), "ok       mirror      histories are read from ONETURN_TURNS_MIRROR, 0 records behind the")
+		return strings.Contains(ok(t, s, "doctor", "--read-mirror"), "ok       mirror      histories are read from ONETURN_TURNS_MIRROR, with a lag of 0 records")
 	}, 20*time.Second, 20*time.Millisecond)
 
 	mirror, err := js.Stream(t.Context(), space.TurnsMirror())
@@ -50,7 +50,7 @@ func TestMirrorThatLacksTooMuchIsAWarning(t *testing.T) {
 		require.Equal(t, want, mirrorCheckup("M", mirror, journal).Severity, last)
 	}
 	mirror.State.LastSeq = 9_999
-	require.Equal(t, "M is 10001 records behind the journal, more than 10000: histories are read from the journal", mirrorCheckup("M", mirror, journal).Message)
+	require.Equal(t, "M lacks the last 10001 records of the journal, more than 10000: histories are read from the journal", mirrorCheckup("M", mirror, journal).Message)
 	journal.Created = mirror.Created.Add(time.Second)
 	require.Contains(t, mirrorCheckup("M", mirror, journal).Message, "is not a mirror of this journal")
 }

@@ -12,5 +12,5 @@ func (s *setup) orchestrator() User {
 	for _, pool := range s.Pools {
 		publish = append(publish, s.Space.InKind(pool, events.KindAgentMessage))
 	}
-	return user("orchestrator", "An orchestrator: receives the messages of all chats, and publishes those of agents.", publish, nil)
+	return user("orchestrator", "An orchestrator: receives the messages of all chats, and publishes messages of agents.", publish, nil)
 }
