@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/display"
 	"github.com/oneturn/oneturn/internal/feed"
@@ -19,9 +20,13 @@ import (
 // deliveryResult is the result of an answer of this run.
 type deliveryResult struct {
 	answer
+	wait   time.Duration // how long a worker had for it
 	result *events.AnswerResult
 	err    error
 }
+
+// longestVerdict bounds how long a run waits for the verdict on an answer before it asks for it again.
+const longestVerdict = 32 * time.Second
 
 // codeInvalidResume is the code that AG-UI clients know for an answer that does not fit. They keep the interrupt.
 const codeInvalidResume = "INVALID_RESUME"
@@ -30,24 +35,32 @@ const codeInvalidResume = "INVALID_RESUME"
 // would otherwise leave the message without a turn.
 func (r *run) publishPlan(ctx context.Context) {
 	for _, a := range r.plan.answers {
-		r.send(ctx, a)
+		r.send(ctx, a, verdictWait)
 	}
 	if len(r.plan.answers) == 0 || r.plan.reply != nil {
 		r.publishMessages(ctx)
 	}
 	if r.plan.reply != nil && !r.unstored[r.plan.replyTo] {
-		r.send(ctx, *r.plan.reply)
+		r.send(ctx, *r.plan.reply, verdictWait)
 	}
 }
 
-// send delivers an answer. Its result comes on the channel results.
-func (r *run) send(ctx context.Context, a answer) {
+// send delivers an answer. Its result comes on the channel results, at once if the journal has a decision meanwhile.
+func (r *run) send(ctx context.Context, a answer, wait time.Duration) {
 	r.pending++
-	r.decided[a.toolCallID] = true
+	ctx, cancel := context.WithCancel(ctx)
+	r.decided[a.toolCallID] = cancel
 	given := &events.ToolCallResponse{ToolCallID: a.toolCallID, Value: a.value}
 	go func() { // ends within the time of an answer; serve waits for it
-		result, err := r.g.deliver(ctx, r.c.id, r.c.target, given)
-		r.results <- deliveryResult{a, result, err}
+		defer cancel()
+		result, err := r.g.deliver(ctx, r.c.id, r.c.target, given, wait)
+		if err == nil && a.dismiss && result.Status == http.StatusUnprocessableEntity {
+			// A tool that insists on an answer gets none: the person has cancelled, so its turn is.
+			ctx, cancel := context.WithTimeout(ctx, cancelTime)
+			defer cancel()
+			_, err = r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: a.toolCallID, reason: "the question was cancelled"})
+		}
+		r.results <- deliveryResult{a, wait, result, err}
 	}()
 }
 
@@ -56,15 +69,26 @@ func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
 	if r.pending--; r.pending == 0 {
 		r.c.held.keep(sizeOf(r.view))
 	}
+	if a.toolCallID == "" || r.decided[a.toolCallID] != nil { // else the journal has the decision
+		if err := r.handleVerdict(ctx, a); err != nil {
+			return err
+		}
+	}
+	if r.pending == 0 && r.plan.reply == nil && len(r.plan.answers) > 0 {
+		r.publishMessages(ctx)
+	}
+	return nil
+}
+
+// handleVerdict handles the result of an answer to a question that is open as far as the run knows.
+func (r *run) handleVerdict(ctx context.Context, a deliveryResult) error {
 	switch {
 	case a.err != nil:
 		return a.err
-	case a.result.Status == http.StatusUnprocessableEntity && a.dismiss:
-		// A tool that insists on an answer gets none: the person has cancelled, so its turn is.
-		_, err := r.g.requestCancel(ctx, r.c.id, r.c.target, cancelRequest{toolCallID: a.toolCallID, reason: "the question was cancelled"})
-		if err != nil {
-			return err
-		}
+	case a.result.Status == api.StatusPublished:
+		// A worker that is slow may refuse the answer yet, which the journal does not show: sent again, it has the same verdict.
+		r.send(ctx, a.answer, min(2*a.wait, longestVerdict))
+	case a.result.Status == http.StatusUnprocessableEntity && a.dismiss: // its turn was cancelled
 	case a.result.Status == http.StatusUnprocessableEntity:
 		return refuse(a.result.Status, codeInvalidResume, a.result.Message)
 	case a.result.Status == http.StatusForbidden:
@@ -73,9 +97,6 @@ func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
 		return refuse(a.result.Status, codeRateLimited, a.result.Message)
 	case a.result.Status == http.StatusNotFound:
 		delete(r.decided, a.toolCallID)
-	}
-	if r.pending == 0 && r.plan.reply == nil && len(r.plan.answers) > 0 {
-		r.publishMessages(ctx)
 	}
 	return nil
 }
@@ -149,12 +170,13 @@ func (r *run) noteStored(ctx context.Context, e *feed.Event) error {
 				r.publishMessages(ctx)
 			}
 			if r.plan.reply != nil && id == r.plan.replyTo {
-				r.send(ctx, *r.plan.reply)
+				r.send(ctx, *r.plan.reply, verdictWait)
 			}
 		}
 	}
-	for id := range r.decided {
+	for id, cancel := range r.decided {
 		if !r.isOpen(id) && e.Sequence > 0 {
+			cancel()
 			delete(r.decided, id)
 		}
 	}

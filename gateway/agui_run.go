@@ -40,15 +40,15 @@ type run struct {
 	room  *room        // of the snapshot
 
 	plan       plan
-	doubted    *agui.Message       // the chat displays another text under its id; the journal knows which one it was
-	unsure     bool                // a message waits for its turn; only the other gateways know whether in a run
-	results    chan deliveryResult // results of the answers of this run
-	pending    int                 // answers without a result
-	sums       map[string]string   // fingerprints of the messages of the plan, by id
-	publishing string              // the message that the journal does not have yet: the messages of the plan come after it
-	unstored   map[string]bool     // messages of this run that are not in the journal yet
-	decided    map[string]bool     // questions that this run has answered, until the journal shows it
-	last       time.Time           // when the chat had its last stored event
+	doubted    *agui.Message                 // the chat displays another text under its id; the journal knows which one it was
+	unsure     bool                          // a message waits for its turn; only the other gateways know whether in a run
+	results    chan deliveryResult           // results of the answers of this run
+	pending    int                           // answers without a result
+	sums       map[string]string             // fingerprints of the messages of the plan, by id
+	publishing string                        // the message that the journal does not have yet: the messages of the plan come after it
+	unstored   map[string]bool               // messages of this run that are not in the journal yet
+	decided    map[string]context.CancelFunc // of what waits for the verdict on an answer of this run, until the journal shows it
+	last       time.Time                     // when the chat had its last stored event
 	begun      time.Time
 	stopAt     time.Time      // when a stop came; zero if none did
 	cancels    sync.WaitGroup // of turns, after a stop
@@ -64,7 +64,7 @@ type delivered struct {
 func newRun(g *Gateway, c *call, in *agui.RunAgentInput, connect bool) *run {
 	r := &run{
 		g: g, c: c, in: in, connect: connect, open: &openRun{connect: connect, stop: make(chan struct{}, 1)}, results: make(chan deliveryResult),
-		view: viewOf(in, c.target.User), unstored: map[string]bool{}, sums: map[string]string{}, decided: map[string]bool{}, begun: time.Now(),
+		view: viewOf(in, c.target.User), unstored: map[string]bool{}, sums: map[string]string{}, decided: map[string]context.CancelFunc{}, begun: time.Now(),
 	}
 	r.leave = g.runs.enter(runKey{c.target.App, c.target.Chat, in.RunID}, r.open)
 	return r

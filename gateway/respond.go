@@ -50,7 +50,7 @@ func (g *Gateway) respond(c *call) error {
 			return err
 		}
 	}
-	result, err := g.deliver(c.r.Context(), c.id, c.target, given)
+	result, err := g.deliver(c.r.Context(), c.id, c.target, given, verdictWait)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func textAt(data map[string]any, names ...string) string {
 	return ""
 }
 
-// deliver publishes the answer of a user to a question of a chat, and returns the verdict.
-func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target, given *events.ToolCallResponse) (*events.AnswerResult, error) {
+// deliver publishes the answer of a user to a question of a chat, and returns the verdict. If there is none in time, it says so.
+func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target, given *events.ToolCallResponse, wait time.Duration) (*events.AnswerResult, error) {
 	if _, err := g.mayUseChat(ctx, id, t); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target,
 	if _, err := id.Resolve(t); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, verdictWait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	result, err := deliver.Answer(ctx, g.js, g.space, q.Subject, &events.ToolCallResponse{
 		TurnID:   events.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn},

@@ -310,7 +310,7 @@ func (s *socket) answerOf(f *frame) (*events.ToolCallResponse, error) {
 
 // answer delivers an answer and sends its verdict to this client alone.
 func (s *socket) answer(ctx context.Context, f *frame, r *events.ToolCallResponse) error {
-	result, err := s.g.deliver(ctx, s.id, s.target, r)
+	result, err := s.g.deliver(ctx, s.id, s.target, r, verdictWait)
 	if err != nil {
 		p := s.g.refusalOf(err)
 		s.g.logRefusal(ctx, "ws", s.target.App, p)
