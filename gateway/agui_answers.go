@@ -45,7 +45,7 @@ func (r *run) publishPlan(ctx context.Context) {
 	}
 }
 
-// send delivers an answer. Its result comes on the channel results, at once if the journal has a decision meanwhile.
+// send delivers an answer. Its result comes on the channel results, which need not wait once the journal has a decision.
 func (r *run) send(ctx context.Context, a answer, wait time.Duration) {
 	r.pending++
 	ctx, cancel := context.WithCancel(ctx)

@@ -30,7 +30,7 @@ func TestRunAsksAgainForTheVerdictOnAnAnswerSoThatItEndsAlsoWithARefusal(t *test
 		"interruptId": agui.InterruptID(question), "status": "resolved", "payload": map[string]any{"status": 5},
 	})))
 	run.until(agui.TypeRunStarted)
-	for range 2 { // the result of the first one goes to nobody
+	for range 2 { // the result of the first one is lost
 		select {
 		case <-answers:
 		case <-time.After(20 * time.Second):

@@ -83,7 +83,7 @@ func textAt(data map[string]any, names ...string) string {
 	return ""
 }
 
-// deliver publishes the answer of a user to a question of a chat, and returns the verdict. If there is none in time, it says so.
+// deliver publishes the answer of a user to a question of a chat, and returns the verdict. Without one in time, that is [api.CodePublished].
 func (g *Gateway) deliver(ctx context.Context, id *auth.Identity, t auth.Target, given *events.ToolCallResponse, wait time.Duration) (*events.AnswerResult, error) {
 	if _, err := g.mayUseChat(ctx, id, t); err != nil {
 		return nil, err
