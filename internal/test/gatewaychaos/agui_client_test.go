@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/agui"
@@ -88,7 +89,7 @@ func (c *userChat) stream(ctx context.Context, g *gatewayProcess, door string, i
 		c.stage.count("run: cut")
 	case end.Type == agui.TypeRunError:
 		c.stage.count("run: " + end.Code)
-		if end.Code != "unavailable" && end.Code != "rate_limited" && end.Code != "abort" {
+		if !slices.Contains([]string{"unavailable", "rate_limited", "abort", "run_in_progress"}, end.Code) { // the last one where the chat was read slowly
 			c.stage.verdict.Brokenf("G5", "%s ended with %s", log.Name, end.Code)
 		}
 	case end.Outcome != nil:
