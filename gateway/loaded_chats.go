@@ -150,7 +150,9 @@ func (c *loadedChat) lock(ctx context.Context) error {
 // continues after that.
 func (g *Gateway) readChat(ctx context.Context, t auth.Target, use func(c *loadedChat) error) (*feed.Follower, error) {
 	j := g.journal(ctx)
-	j.feeds.CatchUp(ctx) // else the client may have more of the chat than the run begins with
+	if err := catchUp(ctx, j.feeds); err != nil {
+		return nil, err
+	}
 	c := j.loaded.enter(chatKey{t.App, t.Chat}, time.Now())
 	defer func() { j.loaded.leave(c, time.Now()) }()
 	unlock, err := g.lockToRead(ctx, c, t)
@@ -170,6 +172,14 @@ func (g *Gateway) readChat(ctx context.Context, t auth.Target, use func(c *loade
 		return nil, err
 	}
 	return follower, nil
+}
+
+// catchUp waits until a gateway has everything that was stored before: else the client may have more of the chat, from another one,
+// than the run begins with.
+func catchUp(ctx context.Context, f *feed.Feeds) error {
+	within, cancel := context.WithTimeoutCause(ctx, readPatience, errStalled)
+	defer cancel()
+	return f.CatchUp(within)
 }
 
 // lockToRead waits for the turn of a run, and for the room of a reading, if the chat was not read already. What waits for the

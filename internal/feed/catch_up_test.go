@@ -1,6 +1,7 @@
 package feed_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -35,11 +36,8 @@ func TestFollowerThatBeginsAfterCatchUpHasAtItsBoundaryWhatWasStoredBefore(t *te
 	j.write("app", "chat", "1")
 	j.private("app", "chat", "1")
 
-	caught := make(chan struct{})
-	go func() {
-		defer close(caught)
-		f.CatchUp(t.Context())
-	}()
+	caught := make(chan error, 1)
+	go func() { caught <- f.CatchUp(t.Context()) }()
 	behind := f.Follow("app", "chat", 0)
 	defer behind.Close()
 	item, err := behind.Next(t.Context())
@@ -50,8 +48,11 @@ func TestFollowerThatBeginsAfterCatchUpHasAtItsBoundaryWhatWasStoredBefore(t *te
 		require.Fail(t, "the feed has not caught up")
 	default:
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, f.CatchUp(ended), context.Canceled)
 	close(free)
-	<-caught
+	require.NoError(t, <-caught)
 	w := f.Follow("app", "chat", 0)
 	defer w.Close()
 	item, err = w.Next(t.Context())
