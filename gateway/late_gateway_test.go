@@ -30,9 +30,9 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A client may have more of the chat from another gateway than one that is behind the journal: a run that began with less would take
-// it away, or send it a second time.
-func TestRunBeginsWithAllThatIsStoredHoweverFarItsGatewayIsBehind(t *testing.T) {
+// A client may have more of the chat from another gateway than one that receives the journal late: a run that began with less would
+// remove it, or send it a second time.
+func TestRunBeginsWithAllThatIsStoredHoweverLateItsGatewayReceivesIt(t *testing.T) {
 	t.Parallel()
 	log := &stuck{held: make(chan struct{}), free: make(chan struct{})}
 	g := open(t, quick, func(o *gateway.Options) {
@@ -54,7 +54,7 @@ func TestRunBeginsWithAllThatIsStoredHoweverFarItsGatewayIsBehind(t *testing.T) 
 	g.texts("c", 2, 10)
 
 	run := g.run(g.http.URL, "ada", "/agui/Shop/connect", input("r", nil))
-	for begun, alive := false, 0; alive < 5; { // it says nothing of the chat
+	for begun, alive := false, 0; alive < 5; { // nothing of the chat is sent
 		require.True(t, run.lines.Scan(), "the stream has ended")
 		line := run.lines.Text()
 		require.NotContains(t, line, string(agui.TypeRunFinished))
