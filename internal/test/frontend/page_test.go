@@ -39,6 +39,13 @@ func TestCopilotKitShowsAnswersAndRecoversInABrowser(t *testing.T) {
 	node(t, "copilotkit.test.mjs", append(s.settings, picture(t, "copilotkit.png"))...)
 }
 
+// TestCodeOfTheGatewayPageRunsInNode runs what docs/gateway.md shows of WebSockets and of AG-UI's client.
+func TestCodeOfTheGatewayPageRunsInNode(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, harness.NewServer(t), true)
+	node(t, "snippets.test.mjs", append(s.settings, "NODE_OPTIONS=--experimental-websocket")...) // for Node 20
+}
+
 func TestBundleOfThePageIsMadeOfTheLockedPackages(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "node", "bundle.mjs", "--check").CombinedOutput()
