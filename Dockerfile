@@ -1,7 +1,7 @@
 # Images of oneturn. Choose one with --target:
 #   worker         the worker with Python for Python tools (the default, the last stage)
 #   worker-static  the worker alone, for Go tools
-#   gateway        the doors for frontends
+#   gateway        the endpoints for frontends
 #   publisher      the command that publishes turns
 #   turnctl        the operators' command
 

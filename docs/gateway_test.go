@@ -23,8 +23,8 @@ func (reader) Authenticate(context.Context, auth.Request) (*auth.Identity, error
 	return &auth.Identity{Apps: []string{"acme"}, User: "ada"}, nil
 }
 
-// TestDoorsOfTheGatewayPageAreThere sends a request to each door of the table, and one with a wrong method.
-func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
+// TestEndpointsOfTheGatewayPageAreThere sends a request to each endpoint of the table, and one with a wrong method.
+func TestEndpointsOfTheGatewayPageAreThere(t *testing.T) {
 	t.Parallel()
 	server := oneturntest.NewServer(t, oneturntest.Memory)
 	server.Provision()
@@ -52,7 +52,7 @@ func TestDoorsOfTheGatewayPageAreThere(t *testing.T) {
 		require.Equal(t, http.StatusMethodNotAllowed, got.StatusCode, path)
 		require.Contains(t, strings.Split(got.Header.Get("Allow"), ", "), row[1], path)
 	}
-	require.ElementsMatch(t, all.names, itemsOf(t, "gateway.md", "Metrics, by door and code, never by chat or user:"))
+	require.ElementsMatch(t, all.names, itemsOf(t, "gateway.md", "Metrics, by endpoint and code, never by chat or user:"))
 }
 
 func TestReasonsOfRefusedTokensAreAllOnTheGatewayPage(t *testing.T) {

@@ -54,6 +54,11 @@ var privateWords = []privateWord{
 		row: "book", hint: "book", find: expr(`\bbook(s|ed|ing)?\b`), write: "reserve", example: "books a slot",
 		except: []string{"examples/04-mcp/", "docs/mcp-servers.md"},
 	},
+	{
+		row: "door", hint: "door", find: expr(`\bdoors?\b`), write: "endpoint", example: "the door for requests",
+		allowed: expr(`^door$|oneturn\.door`), allowedExample: "oneturn.door", // a label of metrics and an attribute of spans
+		only: []string{"gateway/", "cmd/gateway/", "internal/test/bench/", "internal/test/gatewaychaos/", "docs/gateway.md"},
+	},
 	{row: "taker", hint: "taker", find: expr(`\btakers?\b`), write: "new owner", example: "the taker runs it"},
 	{
 		row: "crowd", hint: "crowd|strange", find: expr(`\bcrowd(s|ed)?\b|\bstrange(rs?)?\b`),

@@ -370,7 +370,7 @@ func (r *run) fail(ctx context.Context, err error) error {
 	default:
 		p := r.g.refusalOf(err)
 		end.Code, end.Message = p.code, p.message
-		r.g.logRefusal(ctx, r.c.door, r.c.target.App, p)
+		r.g.logRefusal(ctx, r.c.endpoint, r.c.target.App, p)
 	}
 	if r.out.Send(append(r.view.Finish(), end)...) != nil { // such as the end of a step whose start was refused
 		_ = r.out.Send(end) // a client that is gone gets nothing

@@ -182,7 +182,7 @@ func (g *Gateway) ask(ctx context.Context, r stopRequest) (bool, error) {
 	return false, unavailable(err)
 }
 
-// stop is the stop door: of the run that the body names, or of what runs in the chat.
+// stop serves a stop request: it stops the run that the body names, or what runs in the chat.
 func (g *Gateway) stop(c *call, workflow, chat string, body []byte) (err error) {
 	var runID string
 	if err := c.decode(body, func() error {

@@ -125,7 +125,7 @@ func (g *Gateway) eventStream(c *call, after uint64) error {
 	if err != nil {
 		return err
 	}
-	leave, err := g.enterStream(c.door, c.target)
+	leave, err := g.enterStream(c.endpoint, c.target)
 	if err != nil {
 		return err
 	}

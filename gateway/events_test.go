@@ -188,14 +188,14 @@ func TestChatOfAUserIsClosedToOthersAndOneWithoutAUserIsOpenToItsTenant(t *testi
 	g := openShop(t)
 	g.await(g.turn("owned", "t", "ada", "Pieces", "Pieces", map[string]any{"count": 1}))
 	g.await(g.turn("open", "t", "", "Pieces", "Pieces", map[string]any{"count": 1}))
-	for _, door := range []string{"events", "waits"} {
-		path := "/api/chats/app/owned/" + door
+	for _, endpoint := range []string{"events", "waits"} {
+		path := "/api/chats/app/owned/" + endpoint
 		require.Equal(t, http.StatusOK, g.get("ada", path).status)
 		require.Equal(t, http.StatusOK, g.get("service", path).status)
 		require.Equal(t, "forbidden", g.get("bob", path).code())
 		require.Equal(t, "forbidden", g.get("eve", path).code())
-		require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/open/"+door).status)
-		require.Equal(t, "forbidden", g.get("eve", "/api/chats/app/open/"+door).code())
+		require.Equal(t, http.StatusOK, g.get("bob", "/api/chats/app/open/"+endpoint).status)
+		require.Equal(t, "forbidden", g.get("eve", "/api/chats/app/open/"+endpoint).code())
 	}
 }
 

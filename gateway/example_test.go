@@ -26,7 +26,7 @@ func (session) Authenticate(_ context.Context, r auth.Request) (*auth.Identity, 
 	return &auth.Identity{Apps: []string{"acme"}, User: "ada"}, nil
 }
 
-// A Go program mounts the doors into its own server.
+// A Go program mounts the endpoints into its own server.
 func ExampleNew() {
 	ctx := context.Background()
 	server, err := embedded.Start(ctx, embedded.Options{Listen: "127.0.0.1:0", Memory: true})

@@ -95,7 +95,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Gateway is an [http.Handler] with the doors for frontends. It holds no state of chats: any replica answers any request.
+// Gateway is an [http.Handler] with the endpoints for frontends. It holds no state of chats: any replica answers any request.
 type Gateway struct {
 	o       Options
 	js      jetstream.JetStream
@@ -278,7 +278,7 @@ func (g *Gateway) close() {
 }
 
 // enterStream admits a socket or stream of a user. Leave ends it.
-func (g *Gateway) enterStream(door string, t auth.Target) (leave func(), err error) {
+func (g *Gateway) enterStream(endpoint string, t auth.Target) (leave func(), err error) {
 	release, err := g.places.Take(t.App, t.User)
 	if err != nil {
 		return nil, err
@@ -290,9 +290,9 @@ func (g *Gateway) enterStream(door string, t auth.Target) (leave func(), err err
 		return nil, draining()
 	}
 	g.streams.Add(1)
-	g.metrics.open.WithLabelValues(door).Inc()
+	g.metrics.open.WithLabelValues(endpoint).Inc()
 	return func() {
-		g.metrics.open.WithLabelValues(door).Dec()
+		g.metrics.open.WithLabelValues(endpoint).Dec()
 		release()
 		g.streams.Done()
 	}, nil

@@ -10,13 +10,16 @@ import (
 	"github.com/oneturn/oneturn/gateway/auth"
 )
 
-// metrics are counted by door and code, never by chat or user.
+// endpointLabel is the label of metrics, and the key in logs, that has the name of an endpoint.
+const endpointLabel = "door"
+
+// metrics are counted by endpoint and code, never by chat or user. The comments name the labels.
 type metrics struct {
-	requests *prometheus.CounterVec   // door, code
-	seconds  *prometheus.HistogramVec // door
-	open     *prometheus.GaugeVec     // door
+	requests *prometheus.CounterVec   // endpoint, code
+	seconds  *prometheus.HistogramVec // endpoint
+	open     *prometheus.GaugeVec     // endpoint
 	closes   *prometheus.CounterVec   // code, reason
-	frames   *prometheus.CounterVec   // door, direction
+	frames   *prometheus.CounterVec   // endpoint, direction
 	panics   prometheus.Counter
 	damaged  prometheus.Counter
 	tokens   *prometheus.CounterVec // reason
@@ -34,22 +37,22 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests: counter("requests_total", "Requests that were answered, by door and HTTP status.", "door", "code"),
+		requests: counter("requests_total", "Requests that were answered, by endpoint and HTTP status.", endpointLabel, "code"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "request_seconds", Help: "Time until the reply of a request was complete; of sockets and streams how long they were open.",
 			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600, 3600},
-		}, []string{"door"}),
+		}, []string{endpointLabel}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: ns, Subsystem: sub, Name: "streams_open", Help: "WebSockets and event streams that are open.",
-		}, []string{"door"}),
+		}, []string{endpointLabel}),
 		closes: counter("socket_closes_total", "WebSockets that the gateway has closed, by close code and reason.", "code", "reason"),
-		frames: counter("frames_total", "Frames of WebSockets and events of streams, by door and direction.", "door", "direction"),
+		frames: counter("frames_total", "Frames of WebSockets and events of streams, by endpoint and direction.", endpointLabel, "direction"),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: ns, Subsystem: sub, Name: "damaged_records_total", Help: "Times that a stored event was left out of a reply, socket or stream since it cannot be read.",
 		}),
 		tokens:  counter("tokens_refused_total", "Requests whose token was refused, or that had none, by reason.", "reason"),
 		origins: prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "origins_refused_total", Help: "Requests of pages whose origin is not allowed."}),
-		panics:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose door panicked."}),
+		panics:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: "panics_total", Help: "Requests whose endpoint panicked."}),
 	}
 	m.socketFrames = m.frames.WithLabelValues("ws", "out")
 	m.streamEvents = m.frames.WithLabelValues("events", "out")
@@ -75,7 +78,7 @@ func (m *metrics) history(mirror bool) {
 	m.journal.Inc()
 }
 
-func (m *metrics) request(door string, code int, took time.Duration) {
-	m.requests.WithLabelValues(door, strconv.Itoa(code)).Inc()
-	m.seconds.WithLabelValues(door).Observe(took.Seconds())
+func (m *metrics) request(endpoint string, code int, took time.Duration) {
+	m.requests.WithLabelValues(endpoint, strconv.Itoa(code)).Inc()
+	m.seconds.WithLabelValues(endpoint).Observe(took.Seconds())
 }

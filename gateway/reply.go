@@ -19,7 +19,7 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
-// Every reply that is not a stream or a blob is one JSON object with status, code and message. A door returns a refusal
+// Every reply that is not a stream or a blob is one JSON object with status, code and message. An endpoint returns a refusal
 // as its error; refusalOf decides how any other error is answered, so that no cause reaches a client.
 
 // refusedError is a refusal.
@@ -195,9 +195,9 @@ func encode(v any) ([]byte, error) {
 }
 
 // logRefusal logs a refusal that the client has not caused: a failure of the gateway, of NATS or of the keys of tokens.
-func (g *Gateway) logRefusal(ctx context.Context, door, app string, p *refusedError) {
+func (g *Gateway) logRefusal(ctx context.Context, endpoint, app string, p *refusedError) {
 	if p.err == nil || p.status < http.StatusInternalServerError || errors.Is(p.err, context.Canceled) || errors.Is(p.err, errCloseByClient) {
 		return
 	}
-	g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway "+door, app, throttle.Several, slog.LevelWarn, "a request failed", "door", door, "app", events.Clip(app), "err", feed.Reason(p.err))
+	g.lines.Log(ctx, g.o.Logger, time.Now(), "gateway "+endpoint, app, throttle.Several, slog.LevelWarn, "a request failed", endpointLabel, endpoint, "app", events.Clip(app), "err", feed.Reason(p.err))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Answers to questions: the door for requests, and what it shares with the door for WebSockets. The gateway decides
+// Answers to questions: the endpoint for requests, and what it shares with the endpoint for WebSockets. The gateway decides
 // nothing: a worker does, and its verdict is the reply. So a second try is always safe.
 
 // Times of an answer.
@@ -65,7 +65,7 @@ func (g *Gateway) respond(c *call) error {
 // readAnswer reads the answer of a message, whatever its kind is.
 func readAnswer(m *events.Message) (*events.ToolCallResponse, error) {
 	if !events.AnswerKind(m.Kind) {
-		m.Kind = events.KindToolCallResponse // the door decides what the body is
+		m.Kind = events.KindToolCallResponse // the endpoint decides what the body is
 	}
 	return m.Answer()
 }

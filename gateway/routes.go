@@ -18,52 +18,52 @@ import (
 	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
-// The table of doors, and the way of a request to its door: the path is matched segment by segment as it was sent, so
+// The table of endpoints, and how a request is routed to its endpoint: the path is matched segment by segment as it was sent, so
 // that an encoded slash is part of an id, and each segment is decoded once.
 
 // route is a row of the table.
 type route struct {
-	method  string
-	pattern string // segments in braces are parameters: one segment each, not empty
-	door    string // its name in metrics and logs
-	// self means that the door authenticates its requests itself.
+	method   string
+	pattern  string // segments in braces are parameters: one segment each, not empty
+	endpoint string // its name in metrics and logs
+	// self means that the endpoint authenticates its requests itself.
 	self bool
-	// namesUser means that the body may name the user: the door counts the request of a service for that one.
+	// namesUser means that the body may name the user: the endpoint counts the request of a service for that one.
 	namesUser bool
-	// streams means that the door serves an EventSource to those that accept it.
+	// streams means that the endpoint serves an EventSource to those that accept it.
 	streams bool
 	serve   func(c *call) error
 }
 
-// routes is the table of doors.
+// routes returns the table of endpoints.
 func (g *Gateway) routes() []route {
 	return slices.Concat(g.chatRoutes(), g.socketRoutes(), g.aguiRoutes())
 }
 
-// chatRoutes are the doors for plain requests.
+// chatRoutes are the endpoints for plain requests.
 func (g *Gateway) chatRoutes() []route {
 	return []route{
-		{method: http.MethodPost, pattern: "/api/tool-call/respond", door: "respond", namesUser: true, serve: g.respond},
-		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", door: "events", streams: true, serve: g.events},
-		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/waits", door: "waits", serve: g.waits},
-		{method: http.MethodPost, pattern: "/api/chats/{app}/{chat}/cancel", door: "cancel", serve: g.cancel},
-		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/blobs/{name}", door: "blobs", serve: g.blob},
+		{method: http.MethodPost, pattern: "/api/tool-call/respond", endpoint: "respond", namesUser: true, serve: g.respond},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/events", endpoint: "events", streams: true, serve: g.events},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/waits", endpoint: "waits", serve: g.waits},
+		{method: http.MethodPost, pattern: "/api/chats/{app}/{chat}/cancel", endpoint: "cancel", serve: g.cancel},
+		{method: http.MethodGet, pattern: "/api/chats/{app}/{chat}/blobs/{name}", endpoint: "blobs", serve: g.blob},
 	}
 }
 
-// socketRoutes is the door for WebSockets.
+// socketRoutes has the endpoint for WebSockets.
 func (g *Gateway) socketRoutes() []route {
-	return []route{{method: http.MethodGet, pattern: "/ws/{workflow}/{app}/{chat}/{user}", door: "ws", self: true, serve: g.socket}}
+	return []route{{method: http.MethodGet, pattern: "/ws/{workflow}/{app}/{chat}/{user}", endpoint: "ws", self: true, serve: g.socket}}
 }
 
-// call is a request at a door.
+// call is a request at an endpoint.
 type call struct {
-	w      http.ResponseWriter
-	r      *http.Request
-	door   string
-	params map[string]string // decoded
-	id     *auth.Identity
-	target auth.Target // what the path names, resolved; nothing at a door that authenticates itself
+	w        http.ResponseWriter
+	r        *http.Request
+	endpoint string
+	params   map[string]string // decoded
+	id       *auth.Identity
+	target   auth.Target // what the path names, resolved; nothing at an endpoint that authenticates itself
 
 	bodyRead bool // the body was read to its end
 	held     held // by the body
@@ -73,14 +73,14 @@ type call struct {
 	code  string     // of the reply, as far as it is known; for the span
 }
 
-// answer sends a request to its door, and replies with the error of the door.
+// answer routes a request to its endpoint, and replies with the error that the endpoint returns.
 func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 	out := &recorder{ResponseWriter: w}
-	c := &call{w: out, r: r, door: "none", begun: time.Now()}
+	c := &call{w: out, r: r, endpoint: "none", begun: time.Now()}
 	defer func() {
 		defer func() { // also if it panics again
 			c.held.free()
-			g.metrics.request(c.door, out.code(), time.Since(c.begun))
+			g.metrics.request(c.endpoint, out.code(), time.Since(c.begun))
 			c.end(out.code())
 		}()
 		if v := recover(); v != nil {
@@ -97,7 +97,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 			out.begun, out.status = true, statusClientLeft
 			return
 		}
-		g.logRefusal(r.Context(), c.door, c.target.App, p)
+		g.logRefusal(r.Context(), c.endpoint, c.target.App, p)
 		if !out.begun {
 			if !c.bodyRead {
 				leaveBody(w, r)
@@ -110,11 +110,11 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request) {
 // statusClientLeft counts requests whose clients left before the reply.
 const statusClientLeft = 499
 
-// panicked replies to a request whose door has a bug. The client learns nothing about it.
+// panicked replies to a request whose endpoint has a bug. The client learns nothing about it.
 func (g *Gateway) panicked(c *call, out *recorder, v any) {
 	c.code = codeInternal
 	g.metrics.panics.Inc()
-	g.o.Logger.Error("a door of the gateway panicked", "door", c.door, "panic", events.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
+	g.o.Logger.Error("an endpoint of the gateway panicked", endpointLabel, c.endpoint, "panic", events.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 	if !out.begun {
 		refuse(http.StatusInternalServerError, codeInternal, "the gateway failed: the request is logged").write(out)
 		return
@@ -122,13 +122,13 @@ func (g *Gateway) panicked(c *call, out *recorder, v any) {
 	panic(http.ErrAbortHandler) // a half of a reply must not look whole
 }
 
-// enter finds the door, checks the token and what the path names, and opens the door.
+// enter finds the endpoint, checks the token and what the path names, and calls the endpoint.
 func (g *Gateway) enter(c *call) error {
 	found, err := g.find(c)
 	if err != nil {
 		return err
 	}
-	c.door = found.door
+	c.endpoint = found.endpoint
 	if found.self {
 		return found.serve(c)
 	}
@@ -231,7 +231,7 @@ func decodeSegment(segment string) (string, error) {
 // maxSegment bounds an id in a path. The name of a blob is made of several ids, each of them short as a token.
 const maxSegment = events.MaxIDBytes
 
-// recorder notes what a door has sent.
+// recorder notes what an endpoint has sent.
 type recorder struct {
 	http.ResponseWriter
 

@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/test/harness"
 )
 
-func TestPathThatIsNotADoorIsNotFoundAndAWrongMethodNamesTheRightOnes(t *testing.T) {
+func TestPathThatIsNotAnEndpointIsNotFoundAndAWrongMethodNamesTheRightOnes(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/api/chats", "/api/chats/app", "/ws", "/api/chats/app//events"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/searchbudget"
 )
 
-// The door for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
+// The endpoint for WebSockets: the handshake, and the parts of a socket. One goroutine sends events (socket_events.go), one
 // reads frames (socket_frames.go), each answer has a third, and messages wait for each other; the one of the request pings. The first
 // part that ends gives the close code.
 
@@ -72,7 +72,7 @@ func (g *Gateway) socket(c *call) error {
 	if errors.Is(refused, auth.ErrUnavailable) || errors.Is(refused, auth.ErrRateLimited) {
 		return refused
 	}
-	leave, err := g.enterStream(c.door, target)
+	leave, err := g.enterStream(c.endpoint, target)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/traceparent"
 )
 
-// Spans: one of each request at a door, and one of each frame of a WebSocket that is a command. They continue the trace of the
+// Spans: one of each request at an endpoint, and one of each frame of a WebSocket that is a command. They continue the trace of the
 // client, and what they publish continues theirs, so one trace leads from the browser to the tool. Their names and attributes
-// are doors, routes and codes, never ids. Without a provider the trace of the client passes through.
+// are endpoints, routes and codes, never ids. Without a provider the trace of the client passes through.
 
 // scope names who makes the spans.
 const scope = "github.com/oneturn/oneturn/gateway"
@@ -29,8 +29,8 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 // begin begins the span of a request that was authenticated, or refused: a token never reaches a copy of its request.
 func (c *call) begin(tracer trace.Tracer, at *route) {
 	ctx := traceparent.With(c.r.Context(), parentOf(c.r))
-	ctx, c.span = tracer.Start(ctx, "gateway "+c.door, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.begun), trace.WithAttributes( //nolint:spancheck // call.end ends it
-		attribute.String("oneturn.door", c.door), attribute.String("http.request.method", at.method), attribute.String("http.route", at.pattern),
+	ctx, c.span = tracer.Start(ctx, "gateway "+c.endpoint, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.begun), trace.WithAttributes( //nolint:spancheck // call.end ends it
+		attribute.String("oneturn.door", c.endpoint), attribute.String("http.request.method", at.method), attribute.String("http.route", at.pattern),
 	))
 	c.r = c.r.WithContext(ctx)
 }

@@ -186,7 +186,7 @@ func TestSpansHaveNoIDsAndNameTheReasonOfARefusal(t *testing.T) {
 		require.False(t, span.Parent.IsValid(), name)
 		require.NotContains(t, fmt.Sprint(span), "canary")
 	}
-	require.Len(t, exporter.GetSpans(), len(want), "a path without a door has no span")
+	require.Len(t, exporter.GetSpans(), len(want), "a path without an endpoint has no span")
 }
 
 func TestSpanOfAStreamEndsWhenTheStreamBegins(t *testing.T) {

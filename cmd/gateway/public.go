@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 )
 
-// Times of the public server. Bodies and streams have limits of their doors.
+// Times of the public server. Bodies and streams have limits of their endpoints.
 const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute

@@ -1,5 +1,5 @@
 // Package auth decides who sends a request to the gateway and what that sender may do. It does no routing and knows no
-// NATS: the handler of a path, here called a door, takes the token out of a request, authenticates it, and checks what the
+// NATS: the handler of a path, here called endpoint, takes the token out of a request, authenticates it, and checks what the
 // request names.
 //
 //	identity, err := auth.Check(r, authenticator, auth.HeaderOnly)

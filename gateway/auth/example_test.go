@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/gateway/auth"
 )
 
-// A door takes the token out of the request, authenticates it and checks what the path names.
+// An endpoint takes the token out of the request, authenticates it and checks what the path names.
 func Example() {
 	folder, _ := os.MkdirTemp("", "auth")
 	defer os.RemoveAll(folder)

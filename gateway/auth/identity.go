@@ -81,7 +81,7 @@ type Target struct{ App, User, Workflow, Chat string }
 // [Me]. A request that names what the token does not allow is refused with [ErrForbidden], one that must name a tenant
 // since the token has several with [ErrMissingField].
 //
-// A field that is not named is not checked: of a token for some workflows or chats, a door that learns later to which
+// A field that is not named is not checked: of a token for some workflows or chats, an endpoint that learns later to which
 // of them a request belongs resolves it again with that field.
 func (id *Identity) Resolve(t Target) (Target, error) {
 	var err *Error

@@ -124,7 +124,7 @@ func TestCORSHeadersAreForAllowedOriginsAlone(t *testing.T) {
 	t.Parallel()
 	origins, err := auth.NewOrigins([]string{"https://app.example"})
 	require.NoError(t, err)
-	door := origins.CORS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	handler := origins.CORS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	send := func(method, origin, asked string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/agui/Gate", nil)
 		r.Host = "gw.example"
@@ -135,7 +135,7 @@ func TestCORSHeadersAreForAllowedOriginsAlone(t *testing.T) {
 			r.Header.Set("Access-Control-Request-Method", asked)
 		}
 		w := httptest.NewRecorder()
-		door.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 		require.Equal(t, []string{"Origin"}, w.Header().Values("Vary"), "caches keep the responses of origins apart")
 		require.NotEqual(t, "*", w.Header().Get("Access-Control-Allow-Origin"))
 		require.Empty(t, w.Header().Get("Access-Control-Allow-Credentials"))

@@ -16,7 +16,7 @@ $('token').onchange = () => { sessionStorage.setItem('token', $('token').value);
 const token = $('token').value
 
 class Agent extends HttpAgent {
-  // The client has a hook for this and no transport: a connect is a run on another door, which shows the chat and changes nothing.
+  // The client has a hook for this and no transport: a connect is a run on another endpoint, which shows the chat and changes nothing.
   connect (input) {
     const viewer = new HttpAgent({ url: this.url + '/connect', headers: this.headers })
     viewer.abortController = this.abortController = new AbortController()

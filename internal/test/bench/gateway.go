@@ -109,11 +109,11 @@ func (o *gatewayOptions) gatewayMeasurements() []gatewayMeasurement {
 	}
 	for _, n := range o.sockets {
 		add("sockets", n, func(g *gatewayRun, ctx context.Context, arm string, s *served) error {
-			return g.deliveriesTo(ctx, arm, s, doorSocket, n)
+			return g.deliveriesTo(ctx, arm, s, endpointSocket, n)
 		})
 	}
 	add("streams", o.streams, func(g *gatewayRun, ctx context.Context, arm string, s *served) error {
-		return g.deliveriesTo(ctx, arm, s, doorAGUI, g.streams)
+		return g.deliveriesTo(ctx, arm, s, endpointAGUI, g.streams)
 	})
 	add("history", o.opened, (*gatewayRun).opening)
 	for _, n := range []int{o.open, o.idle} {

@@ -27,15 +27,15 @@ const frontendUser = "ada"
 
 // frontendRequest is what the role is asked for.
 type frontendRequest struct {
-	Address string `json:"address"` // of the gateway, or of the baseline
-	Door    string `json:"door"`
-	Chat    string `json:"chat"`    // the beginning of the name
-	Chats   int    `json:"chats"`   // over which the clients are spread, 1 if they share one
-	Tenants int    `json:"tenants"` // likewise
-	Clients int    `json:"clients"`
-	Events  int    `json:"events"` // to publish
-	Window  int    `json:"window"` // events that some client lacks; the publisher waits
-	Rate    int    `json:"rate"`   // events a second; 0 for as fast as the window lets
+	Address  string `json:"address"` // of the gateway, or of the baseline
+	Endpoint string `json:"endpoint"`
+	Chat     string `json:"chat"`    // the beginning of the name
+	Chats    int    `json:"chats"`   // over which the clients are spread, 1 if they share one
+	Tenants  int    `json:"tenants"` // likewise
+	Clients  int    `json:"clients"`
+	Events   int    `json:"events"` // to publish
+	Window   int    `json:"window"` // events that some client lacks; the publisher waits
+	Rate     int    `json:"rate"`   // events a second; 0 for as fast as the window lets
 }
 
 // frontendReply is what was measured.

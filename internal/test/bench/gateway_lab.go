@@ -31,7 +31,7 @@ const historyChat = "history"
 
 // served is a gateway, or the baseline, in its process.
 type served struct {
-	address string // of the doors
+	address string // of the endpoints
 	metrics string // a URL
 	role    role   // of the baseline, and of a gateway under a profiler
 	end     func() error
@@ -44,7 +44,7 @@ func (g *gatewayRun) serve(ctx context.Context, arm string) (*served, error) {
 	case arm == armRelay:
 		s.Role = "relay"
 	case g.profiling():
-		s.Role, s.CPUProfile, s.MemProfile = "door", g.cpuProfile, g.memProfile
+		s.Role, s.CPUProfile, s.MemProfile = "gateway", g.cpuProfile, g.memProfile
 	default:
 		return startGateway(ctx, g.binary, s.URL)
 	}

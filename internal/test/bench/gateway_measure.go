@@ -114,12 +114,12 @@ const (
 )
 
 // deliveriesTo measures throughput and latency of deliveries to clients of one chat.
-func (g *gatewayRun) deliveriesTo(ctx context.Context, arm string, s *served, door string, clients int) error {
+func (g *gatewayRun) deliveriesTo(ctx context.Context, arm string, s *served, endpoint string, clients int) error {
 	chat, err := g.chat(ctx, "live", 1, 1, 0)
 	if err != nil {
 		return err
 	}
-	r := frontendRequest{Address: s.address, Door: door, Chat: chat, Chats: 1, Clients: clients, Window: window}
+	r := frontendRequest{Address: s.address, Endpoint: endpoint, Chat: chat, Chats: 1, Clients: clients, Window: window}
 	if _, err := g.ask(ctx, "open", r); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (g *gatewayRun) deliveriesTo(ctx context.Context, arm string, s *served, do
 		return err
 	}
 	deliveries := float64(count * clients)
-	on := strconv.Itoa(clients) + " " + map[string]string{doorSocket: "WebSockets", doorAGUI: "AG-UI streams"}[door]
+	on := strconv.Itoa(clients) + " " + map[string]string{endpointSocket: "WebSockets", endpointAGUI: "AG-UI streams"}[endpoint]
 	g.rows.add(arm, on, figureRate, deliveries/full.Took.Seconds())
 	g.rows.add(arm, on, figureCPU, 1e6*(after[metricCPU]-before[metricCPU])/deliveries)
 	g.rows.add(arm, on, figureAllocs, (after[metricAllocs]-before[metricAllocs])/deliveries)
@@ -179,7 +179,7 @@ func (g *gatewayRun) opening(ctx context.Context, arm string, s *served) error {
 	if err != nil {
 		return err
 	}
-	took, err := g.ask(ctx, "first", frontendRequest{Address: s.address, Door: doorSocket, Chat: chat, Chats: g.opened, Clients: g.opened})
+	took, err := g.ask(ctx, "first", frontendRequest{Address: s.address, Endpoint: endpointSocket, Chat: chat, Chats: g.opened, Clients: g.opened})
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (g *gatewayRun) memoryOf(ctx context.Context, arm string, s *served, client
 	if err != nil {
 		return err
 	}
-	if _, err := g.ask(ctx, "open", frontendRequest{Address: s.address, Door: doorSocket, Chat: chat, Tenants: tenants, Chats: clients, Clients: clients}); err != nil {
+	if _, err := g.ask(ctx, "open", frontendRequest{Address: s.address, Endpoint: endpointSocket, Chat: chat, Tenants: tenants, Chats: clients, Clients: clients}); err != nil {
 		return err
 	}
 	if err := pause.For(ctx, g.rest); err != nil {

@@ -18,10 +18,10 @@ import (
 // The clients of a gateway are as cheap as they can be, because they share the cores with what is measured: they read large
 // pieces of a connection and look for the mark that the publisher has put into each event.
 
-// Doors of clients.
+// Endpoints that clients use.
 const (
-	doorSocket = "ws"   // a WebSocket
-	doorAGUI   = "agui" // a connect of AG-UI
+	endpointSocket = "ws"   // a WebSocket
+	endpointAGUI   = "agui" // a connect of AG-UI
 )
 
 // connectTime bounds the time until a client has its first event.
@@ -29,10 +29,10 @@ const connectTime = time.Minute
 
 // client is a connection of a frontend to one chat.
 type client struct {
-	of   *frontends
-	conn net.Conn
-	in   *bufio.Reader
-	door string
+	of       *frontends
+	conn     net.Conn
+	in       *bufio.Reader
+	endpoint string
 
 	next    int // number of the live event that has to come next
 	ready   bool
@@ -49,7 +49,7 @@ func (f *frontends) dial(ctx context.Context, n int, r *frontendRequest) (*clien
 	if err != nil {
 		return nil, fmt.Errorf("connect client %d: %w", n, err)
 	}
-	c := &client{of: f, conn: conn, in: bufio.NewReader(conn), door: r.Door}
+	c := &client{of: f, conn: conn, in: bufio.NewReader(conn), endpoint: r.Endpoint}
 	if err := c.ask(r, tenantOf(n, r.Tenants), chatOf(r.Chat, n, r.Chats)); err != nil {
 		return nil, errors.Join(fmt.Errorf("client %d: %w", n, err), conn.Close())
 	}
@@ -70,7 +70,7 @@ func (c *client) ask(r *frontendRequest, tenant, chat string) error {
 	text := "GET /ws/" + workflow + "/" + tenant + "/" + chat + "/" + frontendUser + " HTTP/1.1\r\nHost: " + r.Address +
 		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	want := http.StatusSwitchingProtocols
-	if c.door == doorAGUI {
+	if c.endpoint == endpointAGUI {
 		body := `{"threadId":"` + chat + `","runId":"run-` + strconv.FormatInt(time.Now().UnixNano(), 36) + `","state":{},"messages":[],"tools":[],"context":[],"forwardedProps":{}}`
 		text = "POST /agui/" + workflow + "/connect HTTP/1.1\r\nHost: " + r.Address + "\r\nX-App-Id: " + tenant +
 			"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
@@ -96,7 +96,7 @@ func (c *client) ask(r *frontendRequest, tenant, chat string) error {
 func (c *client) read(done func() bool) error {
 	for !done() {
 		var err error
-		if c.door == doorAGUI {
+		if c.endpoint == endpointAGUI {
 			err = c.readLine()
 		} else {
 			err = c.readFrame()

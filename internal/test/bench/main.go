@@ -18,7 +18,7 @@
 //	report.go, output.go, machine.go        the table
 //	growth*.go, grow_*.go                   what grows with what, one file for each kind of measurement
 //	gateway.go, gateway_measure.go, gateway_report.go  the gateway: what is measured, and the table
-//	gateway_lab.go, gateway_relay.go        its process, and the baseline; gateway_door.go is the gateway under a profiler
+//	gateway_lab.go, gateway_relay.go        its process, and the baseline; gateway_process.go is the gateway under a profiler
 //	gateway_frontends.go, gateway_sockets.go  the publisher of its events, and its clients
 //	fill_journal.go, sweeper.go, remote.go  a full journal, a worker that only sweeps, roles in other processes
 package main

@@ -20,7 +20,7 @@ import (
 
 // spec is what a role is and how it runs.
 type spec struct {
-	Role       string  `json:"role"` // server, worker, publisher, sweeper, or one of the gateway's: frontends, relay, door
+	Role       string  `json:"role"` // server, worker, publisher, sweeper, or one of the gateway's: frontends, relay, gateway
 	Arm        string  `json:"arm"`  // of a worker: product, raw or usual
 	URL        string  `json:"url"`  // of the server; one that starts again listens where it did
 	Store      string  `json:"store"`
@@ -111,12 +111,12 @@ func start(ctx context.Context, s spec, dial dialer) (role, reply, error) {
 			return nil, reply{}, err
 		}
 		return relay, reply{URL: relay.url}, nil
-	case "door":
-		door, err := startDoor(ctx, s, dial)
+	case "gateway":
+		gateway, err := startProfiledGateway(ctx, s, dial)
 		if err != nil {
 			return nil, reply{}, err
 		}
-		return door, reply{URL: door.url}, nil
+		return gateway, reply{URL: gateway.url}, nil
 	}
 	return nil, reply{}, fmt.Errorf("role %q is not a role of this program", s.Role)
 }

@@ -9,7 +9,7 @@ const headers = { Authorization: 'Bearer ada' }
 // agentsOf returns a function that makes agents on a gateway, each as a freshly loaded page has one.
 const agentsOf = ({ HttpAgent }) => {
   class Agent extends HttpAgent {
-    // The client has a hook and no transport for it: a connect is a run on another door.
+    // The client has a hook and no transport for it: a connect is a run on another endpoint.
     connect (input) { return new HttpAgent({ url: `${this.url}/connect`, headers }).run(input) }
 
     // show connects. The client would refuse it while it knows of a question.

@@ -49,8 +49,8 @@ func userMessage(id, text string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"id":%q,"role":"user","content":%q}`, id, text))
 }
 
-// stream posts an input to a door of a gateway, and reads the stream to its end.
-func (c *userChat) stream(ctx context.Context, g *gatewayProcess, door string, in *inputOf) (gatewaychaos.End, *gatewaychaos.RunLog) {
+// stream posts an input to an endpoint of a gateway, and reads the stream to its end.
+func (c *userChat) stream(ctx context.Context, g *gatewayProcess, endpoint string, in *inputOf) (gatewaychaos.End, *gatewaychaos.RunLog) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := json.Marshal(in)
@@ -60,7 +60,7 @@ func (c *userChat) stream(ctx context.Context, g *gatewayProcess, door string, i
 	}
 	idle := time.AfterFunc(silence, cancel)
 	defer idle.Stop()
-	response, err := c.post(ctx, g, "/agui/"+workflow+door, body)
+	response, err := c.post(ctx, g, "/agui/"+workflow+endpoint, body)
 	if err != nil {
 		c.stage.count("run: no reply")
 		return gatewaychaos.End{}, nil
@@ -75,9 +75,9 @@ func (c *userChat) stream(ctx context.Context, g *gatewayProcess, door string, i
 		c.stage.verdict.Brokenf("G5", "%s: %v", in.Run, err)
 		return gatewaychaos.End{}, nil
 	}
-	log := &gatewaychaos.RunLog{Name: fmt.Sprintf("%s of %s%s", in.Run, g.program.name, door), Chat: c.id}
+	log := &gatewaychaos.RunLog{Name: fmt.Sprintf("%s of %s%s", in.Run, g.program.name, endpoint), Chat: c.id}
 	for _, m := range decoded.Messages {
-		if m.Role == agui.RoleUser && door == "" || m.Role == agui.RoleTool { // a gateway that does not know it yet takes it for a new one
+		if m.Role == agui.RoleUser && endpoint == "" || m.Role == agui.RoleTool { // a gateway that does not know it yet takes it for a new one
 			log.Own = append(log.Own, m.ID)
 		}
 	}

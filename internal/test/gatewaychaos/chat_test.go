@@ -90,20 +90,20 @@ func (c *userChat) write(ctx context.Context, n int) bool {
 	ended := func() bool { return c.stage.journal.Ended(c.id, reaction(id, text)) }
 	for !ended() && within.Err() == nil {
 		var in *inputOf
-		door := "/connect"
+		endpoint := "/connect"
 		stored := c.stage.journal.Stored(c.id, id) > 0
 		switch {
 		case !stored && bySocket:
 			c.tabs[c.rng.IntN(len(c.tabs))].send(within, map[string]any{"type": "user.input.submit", "text": text, "message_id": id})
 			in = c.input()
 		case !stored:
-			door, in = "", c.input(userMessage(id, text))
+			endpoint, in = "", c.input(userMessage(id, text))
 		case len(open) > 0:
-			door, in = c.answer(within, open)
+			endpoint, in = c.answer(within, open)
 		default:
 			in = c.input()
 		}
-		end, _ := c.stream(within, c.stage.anyGateway(c.rng), door, in)
+		end, _ := c.stream(within, c.stage.anyGateway(c.rng), endpoint, in)
 		open = nil
 		if end.Outcome != nil && end.Outcome.Type == agui.OutcomeInterrupt {
 			open = end.Outcome.Interrupts
@@ -118,8 +118,8 @@ func (c *userChat) write(ctx context.Context, n int) bool {
 	return ctx.Err() == nil
 }
 
-// answer answers the open questions by one of the doors. It returns what the client of AG-UI does next.
-func (c *userChat) answer(ctx context.Context, open []agui.Interrupt) (door string, in *inputOf) {
+// answer answers the open questions by one of the endpoints. It returns what the client of AG-UI does next.
+func (c *userChat) answer(ctx context.Context, open []agui.Interrupt) (endpoint string, in *inputOf) {
 	value := map[string]bool{"approved": c.rng.IntN(2) == 0}
 	in = c.input()
 	switch c.rng.IntN(4) {
@@ -148,7 +148,7 @@ func (c *userChat) answer(ctx context.Context, open []agui.Interrupt) (door stri
 	return "", in
 }
 
-// stop stops the turn of a message by one of the doors, until it has ended.
+// stop stops the turn of a message by one of the endpoints, until it has ended.
 func (c *userChat) stop(ctx context.Context, rng *rand.Rand, id, text string) {
 	for ctx.Err() == nil && !c.stage.journal.Ended(c.id, reaction(id, text)) {
 		_ = pause.For(ctx, time.Second+time.Duration(rng.IntN(1500))*time.Millisecond)

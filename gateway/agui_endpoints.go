@@ -14,20 +14,20 @@ import (
 	"github.com/oneturn/oneturn/internal/catalog"
 )
 
-// The doors of AG-UI, for the client's HttpAgent, and the same under the paths and in the envelopes of CopilotKit's
-// runtime. A door decodes the input and checks who asks; agui_run.go has what happens in a run.
+// The endpoints of AG-UI, for the client's HttpAgent, and the same under the paths and in the envelopes of CopilotKit's
+// runtime. An endpoint decodes the input and checks who asks; agui_run.go has what happens in a run.
 
-// aguiRoutes are the doors of AG-UI. The literal paths are before those with a workflow in their place.
+// aguiRoutes are the endpoints of AG-UI. The literal paths are before those with a workflow in their place.
 func (g *Gateway) aguiRoutes() []route {
 	return []route{
-		{method: http.MethodGet, pattern: "/agui/info", door: "agui_info", serve: g.info},
-		{method: http.MethodPost, pattern: "/agui", door: "agui_envelope", serve: g.envelope},
-		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/run", door: "agui_run", serve: g.runAgent},
-		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/connect", door: "agui_connect", serve: g.connectAgent},
-		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/stop/{chat}", door: "agui_stop", serve: g.stopAgent},
-		{method: http.MethodPost, pattern: "/agui/{workflow}", door: "agui_run", serve: g.runAgent},
-		{method: http.MethodPost, pattern: "/agui/{workflow}/connect", door: "agui_connect", serve: g.connectAgent},
-		{method: http.MethodPost, pattern: "/agui/{workflow}/stop/{chat}", door: "agui_stop", serve: g.stopAgent},
+		{method: http.MethodGet, pattern: "/agui/info", endpoint: "agui_info", serve: g.info},
+		{method: http.MethodPost, pattern: "/agui", endpoint: "agui_envelope", serve: g.envelope},
+		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/run", endpoint: "agui_run", serve: g.runAgent},
+		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/connect", endpoint: "agui_connect", serve: g.connectAgent},
+		{method: http.MethodPost, pattern: "/agui/agent/{workflow}/stop/{chat}", endpoint: "agui_stop", serve: g.stopAgent},
+		{method: http.MethodPost, pattern: "/agui/{workflow}", endpoint: "agui_run", serve: g.runAgent},
+		{method: http.MethodPost, pattern: "/agui/{workflow}/connect", endpoint: "agui_connect", serve: g.connectAgent},
+		{method: http.MethodPost, pattern: "/agui/{workflow}/stop/{chat}", endpoint: "agui_stop", serve: g.stopAgent},
 	}
 }
 
@@ -105,7 +105,7 @@ func (g *Gateway) startRun(c *call, workflow string, body []byte, connect bool) 
 			return err
 		}
 	}
-	leave, err := g.enterStream(c.door, c.target)
+	leave, err := g.enterStream(c.endpoint, c.target)
 	if err != nil {
 		return err
 	}

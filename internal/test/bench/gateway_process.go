@@ -18,10 +18,11 @@ import (
 	"github.com/oneturn/oneturn/internal/memory"
 )
 
-// The role door is the gateway in a process that can write profiles, which the command cannot. It is not measured otherwise.
+// The role gateway is the gateway in a process that can write profiles, which the command cannot. Measurements without profiles use the
+// command.
 
-// door is the role.
-type door struct {
+// profiledGateway is the role.
+type profiledGateway struct {
 	process
 
 	gateway *gateway.Gateway
@@ -30,7 +31,7 @@ type door struct {
 	url     string
 }
 
-func startDoor(ctx context.Context, s spec, dial dialer) (_ *door, err error) {
+func startProfiledGateway(ctx context.Context, s spec, dial dialer) (_ *profiledGateway, err error) {
 	memory.PaceConnections(os.LookupEnv, memory.ContainerLimit) // as the command
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,19 +62,19 @@ func startDoor(ctx context.Context, s spec, dial dialer) (_ *door, err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", g)
-	d := &door{process: process{spec: s}, gateway: g, end: nc.Close, url: "http://" + listener.Addr().String()}
-	d.server = &http.Server{Handler: mux, ReadHeaderTimeout: connectTime}
-	go func() { _ = d.server.Serve(listener) }() // ends with close
-	return d, nil
+	p := &profiledGateway{process: process{spec: s}, gateway: g, end: nc.Close, url: "http://" + listener.Addr().String()}
+	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: connectTime}
+	go func() { _ = p.server.Serve(listener) }() // ends with close
+	return p, nil
 }
 
 // quietRuns is how long a chat has to be quiet until a run of AG-UI ends: longer than any measurement.
 const quietRuns = 10 * time.Minute
 
-func (d *door) do(_ context.Context, q request) (reply, error) { return d.process.do(q) }
+func (p *profiledGateway) do(_ context.Context, q request) (reply, error) { return p.process.do(q) }
 
-func (d *door) close() error {
-	d.gateway.Close()
-	d.end()
-	return d.server.Close() //nolint:wrapcheck // of the listener
+func (p *profiledGateway) close() error {
+	p.gateway.Close()
+	p.end()
+	return p.server.Close() //nolint:wrapcheck // of the listener
 }
