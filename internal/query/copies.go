@@ -30,13 +30,13 @@ type copies struct {
 	noBatches time.Time // until when the journal is not asked for batches
 }
 
-// look returns the copy to read histories from: the mirror if there is one.
-func (c *copies) look(ctx context.Context, r *Reader) source {
+// source returns the copy to read histories from: the mirror if there is one.
+func (c *copies) source(ctx context.Context, r *Reader) source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	if c.at.IsZero() || now.Sub(c.at) > lookEvery {
-		if found, ok := lookAtCopies(ctx, r); ok {
+		if found, ok := findSource(ctx, r); ok {
 			c.found, c.at = found, now
 		}
 	}
@@ -59,8 +59,8 @@ func (c *copies) failed(from source) {
 	}
 }
 
-// lookAtCopies asks the server for the journal and its mirror. A mirror that is older than the journal has the records of another one.
-func lookAtCopies(ctx context.Context, r *Reader) (found source, ok bool) {
+// findSource asks the server for the journal and its mirror. A mirror that is older than the journal has the records of another one.
+func findSource(ctx context.Context, r *Reader) (found source, ok bool) {
 	journal, err := jsapi.Info(ctx, r.nc, r.space.TurnsStream(), "", 0)
 	if err != nil {
 		return source{}, false

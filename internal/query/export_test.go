@@ -30,7 +30,7 @@ func (r *Reader) Look(ctx context.Context, again bool) Source {
 		r.copies.at = time.Time{}
 		r.copies.mu.Unlock()
 	}
-	s := r.copies.look(ctx, r)
+	s := r.copies.source(ctx, r)
 	return Source{s.stream, s.mirror, s.none}
 }
 

@@ -111,7 +111,7 @@ var errNoBatch = errors.New("no batch")
 
 // batch reads a page in one request, or a few if the chat has many records. Its Through is after if the replies prove nothing.
 func (r *Reader) batch(ctx context.Context, app, filter string, after, upTo uint64, limit int) (*HistoryPage, error) {
-	from := r.copies.look(ctx, r)
+	from := r.copies.source(ctx, r)
 	if from.none || after > 0 && upTo-after <= r.near {
 		return nil, errNoBatch
 	}
