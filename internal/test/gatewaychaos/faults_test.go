@@ -19,7 +19,7 @@ type fault struct {
 	do   func(ctx context.Context, s *stage, rng *rand.Rand) string // returns what it did
 }
 
-// faults are what is broken. The first gateway is never ended: its memory is what is idleReader.
+// faults are all kinds of faults. The first gateway is never ended, since its memory is measured.
 func faults() []fault {
 	return []fault{
 		{"kill a gateway", func(ctx context.Context, s *stage, rng *rand.Rand) string {
