@@ -43,7 +43,7 @@ func (r *run) load(ctx context.Context) error {
 // errNoRoom means that a snapshot has to wait until clients have read others.
 var errNoRoom = errors.New("no room for a snapshot")
 
-// take takes what the run needs from the chat, which other runs use after it.
+// take copies what the run needs from the chat, which other runs use after it.
 func (r *run) take(c *loadedChat) error {
 	r.chat, r.last = c.chat, c.last
 	if err := r.makePlan(); err != nil {
@@ -57,7 +57,7 @@ func (r *run) take(c *loadedChat) error {
 	return nil
 }
 
-// refusal is how a run is refused that cannot begin.
+// refusal returns the refusal of a run that cannot begin.
 func (r *run) refusal(ctx context.Context, err error) error {
 	var refused *refusedError
 	var denied *auth.Error

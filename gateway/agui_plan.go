@@ -77,7 +77,7 @@ func (r *run) newestOfAnotherText() *agui.Message {
 	return m
 }
 
-// confirm refuses the run by what others know than the chat, which it keeps from no other run meanwhile.
+// confirm refuses the run if the journal or another gateway requires it. It runs after take, so other runs can use the chat meanwhile.
 func (r *run) confirm(ctx context.Context) error {
 	if r.doubted != nil { // a client may have the message as it was sent
 		err := r.g.checkStored(ctx, r.userMessage(r.doubted))

@@ -41,13 +41,13 @@ type run struct {
 
 	plan       plan
 	doubted    *agui.Message                 // the chat displays another text under its id; the journal knows which one it was
-	unsure     bool                          // a message waits for its turn; only the other gateways know whether in a run
+	unsure     bool                          // a message waits for its turn, and only the other gateways know whether one of their runs does too
 	results    chan deliveryResult           // results of the answers of this run
 	pending    int                           // answers without a result
 	sums       map[string]string             // fingerprints of the messages of the plan, by id
 	publishing string                        // the message that the journal does not have yet: the messages of the plan come after it
 	unstored   map[string]bool               // messages of this run that are not in the journal yet
-	decided    map[string]context.CancelFunc // of what waits for the verdict on an answer of this run, until the journal shows it
+	decided    map[string]context.CancelFunc // by question: ends the wait for the verdict on an answer of this run; until the journal shows the verdict
 	last       time.Time                     // when the chat had its last stored event
 	begun      time.Time
 	stopAt     time.Time      // when a stop came; zero if none did
@@ -92,7 +92,7 @@ func viewOf(in *agui.RunAgentInput, user string) *display.View {
 	return v
 }
 
-// sizeOf is how many bytes of an input a view has.
+// sizeOf estimates the bytes of its input that a view keeps in memory.
 func sizeOf(v *display.View) (size int) {
 	const perName, perAnswer = 64, 512
 	for name := range v.Tools {
@@ -113,7 +113,7 @@ func sizeOf(v *display.View) (size int) {
 	return size
 }
 
-// promptly is how long a run may take to read its chat until its stream begins all the same: clients take a reply without headers
+// promptly is how long a run may read its chat before its stream begins: clients take a reply without headers
 // for a failure after ten seconds. What refuses a run later than that is sent as RUN_ERROR.
 const promptly = 2 * time.Second
 

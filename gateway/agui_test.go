@@ -47,7 +47,7 @@ func resume(entries ...map[string]any) func(map[string]any) {
 	return func(in map[string]any) { in["resume"] = entries }
 }
 
-// post starts a run.
+// run starts a run, or posts another input to a path.
 func (g *gate) run(base, token, path string, in any) *stream {
 	g.Helper()
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)

@@ -26,7 +26,7 @@ func readCancel(data map[string]any) (cancelRequest, error) {
 		reason: textAt(data, "reason"),
 	}
 	if r.turn == "" && r.toolCallID == "" {
-		return r, noSuchField("turn or tool_call_id")
+		return r, missingField("turn or tool_call_id")
 	}
 	return r, nil
 }

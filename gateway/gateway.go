@@ -110,16 +110,16 @@ type Gateway struct {
 	lines   throttle.Lines
 	refused throttle.Lines // of clients that are not known, apart so that they take no place of tenants
 
-	workflows *catalog.Workflows
-	name      string // which other gateways do not have
-	began     time.Time
-	runs      runs                // of AG-UI, in this gateway
-	memory    *memory             // of their snapshots
-	bodies    *bodies             // that are read and decoded
-	released  *releasedWaits      // messages that no run waits for
-	reported  *recent.Set[uint64] // damaged records
-	stops     *nats.Subscription  // requests of other gateways to stop one
-	listing   func()              // ends the reads of workflows
+	workflows   *catalog.Workflows
+	name        string // which other gateways do not have
+	began       time.Time
+	runs        runs                // of AG-UI, in this gateway
+	memory      *memory             // of their snapshots
+	bodies      *bodies             // that are read and decoded
+	released    *releasedWaits      // messages that no run waits for
+	reported    *recent.Set[uint64] // damaged records
+	stops       *nats.Subscription  // requests of other gateways to stop one
+	stopListing func()              // ends the reads of workflows
 
 	current   atomic.Pointer[journal]
 	reopening sync.Mutex
@@ -174,7 +174,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// listWorkflows keeps the list of workflows up to date until listing is called.
+// listWorkflows keeps the list of workflows up to date until stopListing is called.
 func (g *Gateway) listWorkflows() {
 	g.workflows = catalog.NewWorkflows(g.js, g.space, g.o.Logger)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,7 +183,7 @@ func (g *Gateway) listWorkflows() {
 		defer close(done)
 		g.workflows.Run(ctx)
 	}()
-	g.listing = func() {
+	g.stopListing = func() {
 		cancel()
 		<-done
 	}
@@ -272,7 +272,7 @@ func (g *Gateway) close() {
 	_ = g.Drain(ctx)          // the streams are waited for below
 	g.reopening.Lock()        // for ever: nothing opens the journal again
 	_ = g.stops.Unsubscribe() // fails only on a closed connection
-	g.listing()
+	g.stopListing()
 	g.current.Load().feeds.Close()
 	g.streams.Wait()
 }

@@ -123,8 +123,8 @@ func refusalOfBody(err error) *refusedError {
 	return refuse(http.StatusBadRequest, codeBadJSON, "the body cannot be read: send one JSON object")
 }
 
-// noSuchField is the refusal of a body or frame that lacks a field.
-func noSuchField(name string) *refusedError {
+// missingField is the refusal of a body or frame that lacks a field.
+func missingField(name string) *refusedError {
 	return refuse(http.StatusBadRequest, codeMissingField, name+" is missing: add it to the JSON object")
 }
 

@@ -272,8 +272,8 @@ func (f *frame) answersQuestion() bool {
 	return slices.ContainsFunc(questionNames(), func(name string) bool { return textAt(f.data, name) != "" })
 }
 
-// old reports whether a frame has the names of MozaiksAI's frontends.
-func (f *frame) old() bool {
+// isMozaiks reports whether a frame has the names of MozaiksAI's frontends.
+func (f *frame) isMozaiks() bool {
 	return strings.HasPrefix(f.kind, "ui_tool_") || textAt(f.data, "eventId", "event_id") != ""
 }
 
@@ -317,7 +317,7 @@ func (s *socket) answer(ctx context.Context, f *frame, r *events.ToolCallRespons
 		result = &events.AnswerResult{Status: p.status, Code: events.AnswerCode(p.code), Message: p.message, ToolCallID: r.ToolCallID}
 	}
 	setOutcome(trace.SpanFromContext(ctx), result.Status, string(result.Code))
-	if err := s.writeOwn("ack.tool_call_response", result); err != nil || !f.old() {
+	if err := s.writeOwn("ack.tool_call_response", result); err != nil || !f.isMozaiks() {
 		return err
 	}
 	status := "rejected"

@@ -90,7 +90,7 @@ func (h *heldBack) allow(id string) error {
 func (s *socket) messageOf(f *frame) (*oneturn.UserMessage, error) {
 	text := textAt(f.data, "text", "content")
 	if text == "" {
-		return nil, noSuchField("text")
+		return nil, missingField("text")
 	}
 	id := textAt(f.data, "message_id", "id")
 	if id == "" {
