@@ -66,15 +66,17 @@ func (r *run) send(ctx context.Context, a answer, wait time.Duration) {
 
 // handleResult handles the result of an answer. What was decided before is not an error: the request was repeated.
 func (r *run) handleResult(ctx context.Context, a deliveryResult) error {
-	if r.pending--; r.pending == 0 {
-		r.c.held.keep(sizeOf(r.view))
-	}
+	r.pending--
 	if a.toolCallID == "" || r.decided[a.toolCallID] != nil { // else the journal has the decision
 		if err := r.handleVerdict(ctx, a); err != nil {
 			return err
 		}
 	}
-	if r.pending == 0 && r.plan.reply == nil && len(r.plan.answers) > 0 {
+	if r.pending > 0 {
+		return nil
+	}
+	r.c.held.keep(sizeOf(r.view))
+	if r.plan.reply == nil && len(r.plan.answers) > 0 {
 		r.publishMessages(ctx)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/agui"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/gateway/display"
 )
 
@@ -22,6 +23,20 @@ type plan struct {
 	messages []agui.Message // new messages of the user, in order
 	reply    *answer        // the answer to the composer's question, published after the message that it is
 	replyTo  string         // id of that message
+}
+
+// waitingSize is how many bytes the values take that wait until the answers have results: for long, if no worker runs.
+func (p *plan) waitingSize() (size int) {
+	if len(p.answers) == 0 {
+		return 0
+	}
+	for i := range p.answers {
+		size += weight(events.JSONOf(p.answers[i].value))
+	}
+	for i := range p.messages {
+		size += weight(events.JSONOf(p.messages[i].Content))
+	}
+	return size
 }
 
 // answer is the answer to a question.

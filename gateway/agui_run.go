@@ -204,9 +204,7 @@ func (r *run) begin(ctx context.Context, displayed *agui.RunAgentInput) (err err
 func (r *run) stream(ctx context.Context) error {
 	r.in = &agui.RunAgentInput{ThreadID: r.in.ThreadID, RunID: r.in.RunID} // a large input need not wait for the end
 
-	if len(r.plan.answers) == 0 { // else when they have results
-		r.c.held.keep(sizeOf(r.view))
-	}
+	r.c.held.keep(sizeOf(r.view) + r.plan.waitingSize())
 	if err := r.sendSnapshot(); err != nil {
 		return r.fail(ctx, err)
 	}

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,4 +43,40 @@ func TestRunAsksAgainForTheVerdictOnAnAnswerSoThatItEndsAlsoWithARefusal(t *test
 	end := run.end()
 	require.Equal(t, string(agui.TypeRunError), end["type"], "%v", run.events)
 	require.Equal(t, "INVALID_RESUME", end["code"])
+}
+
+func TestRunThatWaitsForVerdictsTakesNoRoomForTheRestOfItsInput(t *testing.T) {
+	t.Parallel()
+	g := open(t, quick)
+	stop := g.runWorker()
+	g.lists(g.http.URL)
+	g.turn("c", "second", "ada", "Clerk", "Order", map[string]any{"item": "vase"})
+	g.ask()
+	var asked struct{ Waits []map[string]any }
+	require.Eventually(t, func() bool {
+		g.get("ada", "/api/chats/app/c/waits").into(&asked)
+		return len(asked.Waits) == 2
+	}, 20*time.Second, 20*time.Millisecond)
+	stop()
+	large := func(in map[string]any) { // two of them are more than a user may have at a time
+		in["messages"] = []any{map[string]any{"id": "old", "role": "assistant", "content": strings.Repeat("x", 7<<20)}}
+	}
+	waiting := g.run(g.http.URL, "ada", "/agui/Shop", input("r1", func(in map[string]any) {
+		large(in)
+		answers := []any{}
+		for _, q := range asked.Waits {
+			answers = append(answers, map[string]any{
+				"interruptId": agui.InterruptID(text(q["tool_call_id"])), "status": "resolved", "payload": map[string]any{"status": "yes"},
+			})
+		}
+		in["resume"] = answers
+	}))
+	waiting.until(agui.TypeRunStarted)
+	other := g.run(g.http.URL, "ada", "/agui/Shop", input("r2", func(in map[string]any) {
+		large(in)
+		in["threadId"] = "other"
+	}))
+	require.Equal(t, http.StatusOK, other.status)
+	t.Cleanup(g.runWorker())
+	require.Equal(t, "success", outcome(waiting.end()), "%v", waiting.events)
 }
