@@ -18,6 +18,7 @@ import (
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/deliver"
 	"github.com/oneturn/oneturn/internal/traceparent"
 	"github.com/oneturn/oneturn/internal/worker"
 	"github.com/oneturn/oneturn/subjects"
@@ -86,7 +87,16 @@ type Receipt struct {
 	Duplicate bool   // the same message was stored just before, within a second
 }
 
+// ErrNotAcknowledged means that a message was published, and that its outcome is unknown: the acknowledgement of the stream has not
+// arrived. Publishing it again is harmless.
+var ErrNotAcknowledged = deliver.ErrNotAcknowledged
+
 // Publish sends a turn to the workers. Publishing a turn again is harmless.
+//
+// It waits until the inbound stream has acknowledged the turn, or ctx ends; without a deadline for 15 s. If no acknowledgement arrives
+// within 3 s, later within up to 12 s, it publishes the turn again, as it waits for a new connection if there is none. So the turn may be
+// stored more than once; it runs once all the same. A refusal is returned immediately. An error matches [ErrNotAcknowledged] if the turn
+// may be stored. All publishing methods of the client wait in this way.
 func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 	if err := t.check(); err != nil {
 		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
@@ -166,7 +176,7 @@ func (c *Client) publish(ctx context.Context, p message) (Receipt, error) {
 	if trace := traceparent.From(ctx); trace != "" {
 		m.Header[traceparent.Header] = []string{trace}
 	}
-	ack, err := c.js.PublishMsg(ctx, m)
+	ack, err := deliver.Publish(ctx, c.js, m)
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
 		return Receipt{}, fmt.Errorf("publish to %s: no stream stores it: start a worker with its embedded server, or run `turnctl provision`: %w", m.Subject, err)

@@ -240,7 +240,7 @@ func (s *server) publishDeadLetter(ctx context.Context, stream jetstream.Stream,
 		}
 	}
 	// No header is added: the message may already have the maximum size of the server.
-	ack, err := s.js.PublishMsg(ctx, m)
+	ack, err := s.publish(ctx, m)
 	switch {
 	case err != nil:
 		return one, fmt.Errorf("publish on %s: %w", one.Subject, err)

@@ -11,11 +11,12 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deliver"
 	"github.com/oneturn/oneturn/internal/pause"
 	"github.com/oneturn/oneturn/internal/retry"
 )
 
-// How turnctl retry publishes a retry and waits until a worker has claimed it.
+// How turnctl retry publishes a retry and waits until a worker has claimed it. Redrive publishes in the same way (publish).
 
 // publishRetry publishes the event of a retry.
 func (s *server) publishRetry(ctx context.Context, e *events.StructuredOutputReady, pool string) (uint64, error) {
@@ -25,9 +26,7 @@ func (s *server) publishRetry(ctx context.Context, e *events.StructuredOutputRea
 	}
 	m := &nats.Msg{Subject: s.space.In(pool, events.KindRetry, e.App, e.Workflow, e.Chat), Data: body, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, events.MsgID(e.InboundKind(), e.TurnID, events.Fingerprint(e)))
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	ack, err := s.js.PublishMsg(ctx, m)
+	ack, err := s.publish(ctx, m)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
 		return 0, fmt.Errorf("retry: no stream stores %s: run `turnctl provision`: %w", m.Subject, err)
 	}
@@ -35,6 +34,13 @@ func (s *server) publishRetry(ctx context.Context, e *events.StructuredOutputRea
 		return 0, fmt.Errorf("retry: publish to %s: %w", m.Subject, err)
 	}
 	return ack.Sequence, nil
+}
+
+// publish publishes a message, for the time of a request. It may be stored more than once.
+func (s *server) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return deliver.Publish(ctx, s.js, m)
 }
 
 // retryPoll is how often the journal is read for the claim of a retry.

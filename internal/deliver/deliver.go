@@ -1,5 +1,5 @@
-// Package deliver publishes the answer to a question and waits for its result. The client and the server
-// of the request API share it.
+// Package deliver publishes messages for workers: publish.go publishes one until it is acknowledged, deliver.go the answer to a question,
+// and waits for its result. The client, the server of the request API and gateways share it.
 package deliver
 
 import (
@@ -49,7 +49,7 @@ func Answer(ctx context.Context, js jetstream.JetStream, space subjects.Space, s
 	if trace := traceparent.From(ctx); trace != "" {
 		m.Header[traceparent.Header] = []string{trace}
 	}
-	ack, err := js.PublishMsg(ctx, m)
+	ack, err := Publish(ctx, js, m)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: publish to %s: %w", r.ToolCallID, subject, err)
 	}

@@ -77,6 +77,12 @@ func parse(err error) (right, bool) {
 	return right{strings.EqualFold(m[1], "publish"), m[2]}, true
 }
 
+// Publish reports whether an error of a connection is the denial to publish to a subject.
+func Publish(err error, subject string) bool {
+	r, ok := parse(err)
+	return ok && r.publish && r.subject == subject
+}
+
 func (d *Denials) note(err error, prefix string, except []string) {
 	r, ok := parse(err)
 	if !ok {
