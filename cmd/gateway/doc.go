@@ -11,5 +11,6 @@
 // # Files
 //
 // main.go has the command. serve.go starts the parts in order and runs until they end: access.go (who may use the gateway),
-// public.go (the public address), connections.go (how many it takes). ready.go has the health check.
+// starting.go (waits for the server and its streams), public.go (the public address), connections.go (how many it takes). ready.go
+// has the health check.
 package main

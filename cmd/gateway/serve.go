@@ -50,26 +50,29 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 	}()
 	spans := traces.New(ctx, clientName, env, logger)
 	defer spans.Close()
-	nc, err := config.Connect(cfg.NATS, clientName, logger)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	reads, err := config.Connect(cfg.NATS, clientName+"-reads", logger)
-	if err != nil {
-		return err
-	}
-	defer reads.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	begin := &starting{logger: logger}
+	private.Serve(begin, registry, logger)
+	bounded, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	nc, err := begin.connect(bounded, cfg.NATS, clientName)
+	if err != nil {
+		return endOfStart(ctx, err, logger)
+	}
+	defer nc.Close()
+	reads, err := begin.connect(bounded, cfg.NATS, clientName+"-reads")
+	if err != nil {
+		return endOfStart(ctx, err, logger)
+	}
+	defer reads.Close()
 	o := options(cfg, nc, reads, access, logger, registry)
 	o.TracerProvider = spans.Provider()
-	g, err := gateway.New(ctx, o)
+	g, err := begin.open(bounded, o)
 	if err != nil {
-		return err
+		return endOfStart(ctx, err, logger)
 	}
 	defer g.Close()
-	private.Serve(g, registry, logger)
 	public.serve(g, cfg, logger)
 	awaitReady(ctx, g, logger)
 	if err := newStart(cfg, nc, public, private, spans).write(cfg.Format, stdout); err != nil {
@@ -82,6 +85,15 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 	}
 	logger.Info("stopping: a second SIGINT or SIGTERM ends the gateway immediately")
 	return drain(g, public, cfg, logger)
+}
+
+// endOfStart is what a start that failed returns: nil if the gateway was stopped meanwhile.
+func endOfStart(ctx context.Context, err error, logger *slog.Logger) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	logger.Info("the gateway was stopped before it had begun", "reason", err)
+	return nil
 }
 
 // awaitReady waits a while until the gateway follows the journal: requests are answered meanwhile, and only then it is reported as

@@ -118,7 +118,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 		return Failed
 	}
 	for _, one := range each(err) {
-		fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), one)
+		prefix := root.Name() + ": " // an error of the package with the name of the command has it too
+		fmt.Fprintln(root.ErrOrStderr(), prefix+strings.TrimPrefix(one.Error(), prefix))
 	}
 	if work := new(failedError); errors.As(err, &work) {
 		return Failed

@@ -69,16 +69,17 @@ func TestExitCodeDistinguishesWrongUsageFromFailedWork(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"done":                  {[]string{"count"}, nil, cli.OK, ""},
-		"work failed":           {[]string{"count"}, errLost, cli.Failed, "tool: lost\n"},
-		"work saw a mistake":    {[]string{"count"}, cli.Usagef("a mistake: %w", errLost), cli.Usage, "tool: a mistake: lost\n"},
-		"mistake inside":        {[]string{"count"}, fmt.Errorf("outside: %w", cli.Usagef("mistake")), cli.Usage, "tool: outside: mistake\n"},
-		"reported":              {[]string{"count"}, cli.ErrReported, cli.Failed, ""},
-		"reported with another": {[]string{"count"}, errors.Join(errLost, cli.ErrReported), cli.Failed, ""},
-		"unknown command":       {[]string{"nonsense"}, nil, cli.Usage, "tool: unknown command \"nonsense\" for \"tool\"\n"},
-		"argument":              {[]string{"count", "x"}, nil, cli.Usage, "tool: unknown command \"x\" for \"tool count\"\n"},
-		"flag without value":    {[]string{"count", "--count"}, nil, cli.Usage, "tool: flag needs an argument: --count: see tool count --help\n"},
-		"flag that was meant":   {[]string{"count", "--cuont=2"}, nil, cli.Usage, "tool: unknown flag: --cuont: did you mean --count? see tool count --help\n"},
+		"done":                   {[]string{"count"}, nil, cli.OK, ""},
+		"work failed":            {[]string{"count"}, errLost, cli.Failed, "tool: lost\n"},
+		"work names the command": {[]string{"count"}, fmt.Errorf("tool: count: %w", errLost), cli.Failed, "tool: count: lost\n"},
+		"work saw a mistake":     {[]string{"count"}, cli.Usagef("a mistake: %w", errLost), cli.Usage, "tool: a mistake: lost\n"},
+		"mistake inside":         {[]string{"count"}, fmt.Errorf("outside: %w", cli.Usagef("mistake")), cli.Usage, "tool: outside: mistake\n"},
+		"reported":               {[]string{"count"}, cli.ErrReported, cli.Failed, ""},
+		"reported with another":  {[]string{"count"}, errors.Join(errLost, cli.ErrReported), cli.Failed, ""},
+		"unknown command":        {[]string{"nonsense"}, nil, cli.Usage, "tool: unknown command \"nonsense\" for \"tool\"\n"},
+		"argument":               {[]string{"count", "x"}, nil, cli.Usage, "tool: unknown command \"x\" for \"tool count\"\n"},
+		"flag without value":     {[]string{"count", "--count"}, nil, cli.Usage, "tool: flag needs an argument: --count: see tool count --help\n"},
+		"flag that was meant":    {[]string{"count", "--cuont=2"}, nil, cli.Usage, "tool: unknown flag: --cuont: did you mean --count? see tool count --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
