@@ -8,7 +8,7 @@
 // In reading order:
 //
 //   - gateway.go: [Options], [Gateway], how it starts, drains and ends. journal.go: how it reads the journal. metrics.go: what it counts.
-//     traces.go: its spans.
+//     traces.go: its spans. rights.go: rights that its user lacks.
 //   - routes.go: the table of endpoints, and how a request is routed to its endpoint. reply.go: replies and refusals. refused.go: tokens
 //     and origins that are refused, for the operator. body.go: reads bodies.
 //     bodies.go: what they and frames may cost.

@@ -119,6 +119,8 @@ type Gateway struct {
 	released    *releasedWaits      // messages that no run waits for
 	reported    *recent.Set[uint64] // damaged records
 	stops       *nats.Subscription  // requests of other gateways to stop one
+	rights      *rights             // that the server denies
+	stopRights  func()              // ends the watch of them
 	stopListing func()              // ends the reads of workflows
 
 	current   atomic.Pointer[journal]
@@ -161,13 +163,16 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	if err := g.guard(); err != nil {
 		return nil, err
 	}
+	g.rights, g.stopRights = watchRights(o.NATS, g.o.Logger, g.space.LiveEvents(), g.space.GatewayStops())
 	j, err := g.openJournal(ctx)
 	if err != nil {
+		g.stopRights()
 		return nil, err
 	}
 	g.current.Store(j)
 	if g.stops, err = g.serveStops(); err != nil {
 		j.feeds.Close()
+		g.stopRights()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.listWorkflows()
@@ -237,6 +242,9 @@ func (g *Gateway) Ready() error {
 	if err := g.journal(ctx).feeds.Ready(); err != nil {
 		return err
 	}
+	if err := g.rights.err(); err != nil {
+		return err
+	}
 	return auth.Ready(g.o.Auth)
 }
 
@@ -273,6 +281,7 @@ func (g *Gateway) close() {
 	g.reopening.Lock()        // for ever: nothing opens the journal again
 	_ = g.stops.Unsubscribe() // fails only on a closed connection
 	g.stopListing()
+	g.stopRights()
 	g.current.Load().feeds.Close()
 	g.streams.Wait()
 }

@@ -109,7 +109,9 @@ func TestGatewayWhoseIssuerHasNoKeysIsNotReady(t *testing.T) {
 	t.Cleanup(issuer.Close)
 	s, stop := started(t, "--jwks", issuer.URL+"/keys", "--issuer", "https://issuer.example", "--audience", "oneturn")
 	require.Equal(t, http.StatusServiceUnavailable, status(t, s.HTTP+"/readyz"))
-	var stderr bytes.Buffer
+	var banner, stderr bytes.Buffer
+	require.NoError(t, s.write("text", &banner))
+	require.Contains(t, banner.String(), "oneturn gateway is started, and not ready: the keys of tokens")
 	require.NotEqual(t, cli.OK, run(t.Context(), []string{"ready", "--http", strings.TrimPrefix(s.HTTP, "http://")}, noEnv, io.Discard, &stderr))
 	require.Contains(t, stderr.String(), "keys of tokens", "it has the reason")
 	require.Equal(t, cli.OK, stop())

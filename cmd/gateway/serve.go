@@ -74,8 +74,11 @@ func serve(ctx context.Context, cfg *config.Gateway, env cli.Lookup, stdout, std
 	}
 	defer g.Close()
 	public.serve(g, cfg, logger)
-	awaitReady(ctx, g, logger)
-	if err := newStart(cfg, nc, public, private, spans).write(cfg.Format, stdout); err != nil {
+	started := newStart(cfg, nc, public, private, spans)
+	if err := awaitReady(ctx, g, logger); err != nil {
+		started.NotReady = err.Error()
+	}
+	if err := started.write(cfg.Format, stdout); err != nil {
 		return err
 	}
 	select {
@@ -97,17 +100,17 @@ func endOfStart(ctx context.Context, err error, logger *slog.Logger) error {
 }
 
 // awaitReady waits a while until the gateway follows the journal: requests are answered meanwhile, and only then it is reported as
-// started.
-func awaitReady(ctx context.Context, g *gateway.Gateway, logger *slog.Logger) {
+// started. It returns why it is not ready.
+func awaitReady(ctx context.Context, g *gateway.Gateway, logger *slog.Logger) error {
 	const atMost, every = 10 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(atMost); ; {
 		err := g.Ready()
 		if err == nil || pause.For(ctx, every) != nil {
-			return
+			return err
 		}
 		if time.Now().After(end) {
 			logger.Warn("the gateway is started and not ready yet", "err", err)
-			return
+			return err
 		}
 	}
 }
@@ -151,6 +154,8 @@ type start struct {
 	// Origins is the list of --origins. Pages of the gateway's address are allowed as well.
 	Origins []string `json:"origins"`
 	Traces  string   `json:"traces,omitempty"` // URL to which spans are exported
+	// NotReady is why the gateway was not ready within ten seconds.
+	NotReady string `json:"not_ready,omitempty"`
 }
 
 func newStart(cfg *config.Gateway, nc *nats.Conn, public *publicServer, private *probes.Server, spans *traces.Exporter) *start {
@@ -175,8 +180,12 @@ func (s *start) write(format string, w io.Writer) error {
 	if format == "json" {
 		return cli.WriteJSON(w, s, "")
 	}
-	text := fmt.Sprintf("oneturn gateway is ready\n  url        %s\n  nats       %s\n  access     %s\n  origins    %s\n",
-		s.URL, s.NATS, s.Access, strings.Join(append([]string{"its own"}, s.Origins...), ", "))
+	head := "is ready"
+	if s.NotReady != "" {
+		head = "is started, and not ready: " + s.NotReady
+	}
+	text := fmt.Sprintf("oneturn gateway %s\n  url        %s\n  nats       %s\n  access     %s\n  origins    %s\n",
+		head, s.URL, s.NATS, s.Access, strings.Join(append([]string{"its own"}, s.Origins...), ", "))
 	if s.HTTP != "" {
 		text += fmt.Sprintf("  http       %s/healthz, /readyz, /metrics\n", s.HTTP)
 	}

@@ -83,6 +83,12 @@ func Publish(err error, subject string) bool {
 	return ok && r.publish && r.subject == subject
 }
 
+// Subscription reports whether an error of a connection is the denial to subscribe to a subject.
+func Subscription(err error, subject string) bool {
+	r, ok := parse(err)
+	return ok && !r.publish && r.subject == subject
+}
+
 func (d *Denials) note(err error, prefix string, except []string) {
 	r, ok := parse(err)
 	if !ok {

@@ -115,3 +115,18 @@ func TestDenialsAreBounded(t *testing.T) {
 	require.NoError(t, nc.Flush())
 	require.Eventually(t, func() bool { return len(recent(&d)) == 16 }, 10*time.Second, time.Millisecond)
 }
+
+func TestDenialOfASubscriptionIsRecognized(t *testing.T) {
+	t.Parallel()
+	heard := make(chan error, 2)
+	nc := limited(t, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { heard <- err }))
+	_, err := nc.QueueSubscribeSync("ours.>", "q")
+	require.NoError(t, err)
+	require.NoError(t, nc.Publish("ours.x", nil))
+	require.NoError(t, nc.Flush())
+	first := <-heard
+	require.True(t, denied.Subscription(first, "ours.>"))
+	require.False(t, denied.Subscription(first, "ours.x"))
+	require.False(t, denied.Subscription(<-heard, "ours.x"), "it is the denial to publish")
+	require.False(t, denied.Subscription(errors.New("other"), "ours.>"))
+}
